@@ -2,7 +2,6 @@
 #include "coordinator/plan_decision.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "allocations.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors that nobody uses any more, and trainers that say so when it is not true.
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 #include "job/submission_turns.h"
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "loop/loop_testing.h"

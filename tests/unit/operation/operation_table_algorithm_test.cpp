@@ -30,8 +30,7 @@ class OperationTableAlgorithmTest : public testing::OperationTableTest {
   const Route* route_of(const Signature& signature, const TransferSettings& settings) {
     OperationForm form = form_of(signature.count);
     form.settings = std::make_shared<TransferSettings>(settings);
-    EXPECT_TRUE(
-        table_->submit(submission(0, ++step_, signature), planned_as(std::move(form))).is_ok());
+    EXPECT_TRUE(table_->submit(submission(0, ++step_, signature), planned_as(std::move(form))));
     return actions_.started.back().route;
   }
   Status ready(uint32_t place, const Signature& signature = all_reduce(10)) {

@@ -88,8 +88,7 @@ TEST_F(OperationTableMemoryTest, ARankMayLeaveMeanwhile) {
 }
 
 TEST_F(OperationTableMemoryTest, WithoutMemoryTheJobEndsWithTheOperationsName) {
-  EXPECT_TRUE(table_->on_memory({StatusCode::ResourceExhausted, "none"}).is_ok())
-      << "nobody waits for it";
+  EXPECT_TRUE(table_->on_memory({StatusCode::ResourceExhausted, "none"})) << "nobody waits for it";
   ASSERT_TRUE(submit(0, 7, all_reduce(2 << 20)).is_ok());
   const Status ended = table_->on_memory({StatusCode::ResourceExhausted, "no memory for results"});
   EXPECT_EQ(ended.code(), StatusCode::ResourceExhausted);

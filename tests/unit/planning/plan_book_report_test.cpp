@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node says of its plans: to the coordinator, and to people.
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/live_plan.h"
 #include "planner/trace.h"
+#include "planning/plan_book.h"
 #include "planning/plan_book_testing.h"
+#include "planning/plan_testing.h"
 
 namespace braid {
 namespace {
@@ -154,8 +158,7 @@ TEST_F(PlanBookReportTest, JsonHoldsThePlan) {
 TEST_F(PlanBookReportTest, TheTraceIsOneThatPlannersTake) {
   make();
   ASSERT_TRUE(testing::register_planned(*book_, 0, kSet,
-                                        {planned("a", 1), planned("b", 2), planned("c", 3)})
-                  .is_ok());
+                                        {planned("a", 1), planned("b", 2), planned("c", 3)}));
   for (uint64_t step = 0; step < 8; ++step) {
     for (const auto& [name, after] : {std::pair{"b", 0u}, {"c", 1000u}, {"a", 500u}}) {
       Submission one = submission(0, step);
@@ -191,6 +194,25 @@ TEST_F(PlanBookReportTest, JsonTakesAnyBytes) {
   ASSERT_FALSE(parsed.is_discarded());
   EXPECT_TRUE(parsed["sets"][0]["cost"].is_null());
   EXPECT_EQ(parsed["sets"][0]["groups"][1][0], "\xEF\xBF\xBD\"\n");
+}
+
+TEST_F(PlanBookReportTest, JsonIsWhatToolsRead) {
+  make();
+  add(0, kSet, {planned("last", 10), planned("first", 20), planned("empty", 0)});
+  const auto jobs = parse_live_plans("[" + book_->to_json({3, 2}) + "]");
+  ASSERT_TRUE(jobs.is_ok()) << jobs.status().message();
+  ASSERT_EQ(jobs->size(), 1u);
+  EXPECT_EQ(jobs->at(0).name, "train");
+  ASSERT_EQ(jobs->at(0).sets.size(), 1u);
+  const LiveSet& set = jobs->at(0).sets[0];
+  EXPECT_EQ(set.planner, "first");
+  EXPECT_EQ(set.streams, 3u);
+  EXPECT_EQ(set.nodes, 2u);
+  EXPECT_EQ(set.io_threads, 2u);
+  EXPECT_FALSE(set.is_measured());
+  ASSERT_EQ(set.trace.tensors.size(), 2u) << "without the empty one";
+  EXPECT_EQ(set.trace.tensors[0].name, "first");
+  EXPECT_EQ(set.groups, (std::vector<std::vector<std::string>>{{"last", "first", "empty"}}));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/errors_testing.h"
 #include "ipc/client_server.h"
 #include "ipc/temporary_directory.h"
+#include "job/manager_world.h"
 #include "job/test_trainer.h"
 #include "loop/loop_testing.h"
 
@@ -180,6 +181,27 @@ TEST_F(ClientQueriesTest, WhoIsGoneIsForgotten) {
   run_rounds(5);
   EXPECT_EQ(answered_, std::vector<uint64_t>{2});
   EXPECT_EQ(quotas_->used(7, UserResource::Queries), 0u);
+}
+
+using testing::TestTrainer;
+
+// An I/O loop is busy: the status is never made.
+class ClientAnswersTest : public testing::JobManagerTest {};
+
+TEST_F(ClientAnswersTest, WhoAsksForTheStatusTooOftenIsClosed) {
+  TestTrainer& asker = add_trainer();
+  for (uint32_t i = 0; i <= ClientQueries::kPerClientMax; ++i) asker.ask_status();
+  wait_for([&] { return asker.was_closed; });
+  EXPECT_EQ(asker.failure.code(), StatusCode::ResourceExhausted);
+}
+
+// Questions wait for their answers, with all that is in them.
+TEST_F(ClientAnswersTest, NoQuestionIsAboutAJobWhoseNameIsTooLong) {
+  add_trainer().ask_plans(std::string(OpenRequest::kJobNameBytesMax, 'x'));
+  wait_for([&] { return trainers_[0]->status_reply == "[]"; });
+  add_trainer().ask_plans(std::string(OpenRequest::kJobNameBytesMax + 1, 'x'));
+  wait_for([&] { return !trainers_[1]->failure.is_ok(); });
+  EXPECT_TRUE(is_error(trainers_[1]->failure, StatusCode::InvalidArgument, {"255 bytes", "256"}));
 }
 
 }  // namespace

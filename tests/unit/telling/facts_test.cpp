@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node tells of a job's steps, whom it asks about the other nodes, and whom it answers.
-#include <algorithm>
 #include <limits>
 
 #include "base/errors_testing.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node tells of when it did what, how it asks others for it, and the files of failed jobs.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
