@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "net/flow_messages.h"
 
 namespace braid {
 

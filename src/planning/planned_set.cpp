@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "messages/codec_sample.h"
 
 namespace braid {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "telling/job_facts.h"
 #include "timeline/chrome_trace.h"
 #include "timeline/timeline_source.h"
 
