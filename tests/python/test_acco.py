@@ -8,7 +8,6 @@ import threading
 from typing import Any
 
 import pytest
-import quadratics
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
@@ -64,32 +63,6 @@ def by_hand(kind: Any, calls: int, *, ranks: int = RANKS, rates: Any = None, **o
 # --- equations ---
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("decay", [0.0, 0.02])
-@pytest.mark.parametrize("calls", [1, 2, 22, 23])
-def test_two_workers_on_quadratics_follow_the_recurrence(calls, momentum, decay):
-    centres = (1.0, -3.0)
-
-    def work(group: Any, _: Any) -> tuple[list[float], float]:
-        from braid.torch import Acco
-
-        x = torch.nn.Parameter(torch.tensor([quadratics.START], dtype=torch.float64))
-        options = {"lr": quadratics.LR, "momentum": momentum, "weight_decay": decay}
-        optimizer = Acco([x], torch.optim.SGD, process_group=group, **options)
-        seen = []
-        for _ in range(calls):
-            x.grad = (x.detach() - centres[group.rank()]).clone()
-            optimizer.step()
-            seen.append(x.item())
-        optimizer.finish()
-        return seen, x.item()
-
-    expected, w = quadratics.acco(centres, calls, momentum=momentum, decay=decay)
-    for seen, end in run_ranks(2, work):
-        assert seen == pytest.approx(expected, rel=1e-12, abs=1e-12)
-        assert end == pytest.approx(w, rel=1e-12, abs=1e-12)
-
-
 @pytest.mark.parametrize("calls", [8, 9])
 @pytest.mark.parametrize(
     ("kind", "options"),
@@ -131,21 +104,6 @@ def test_an_estimate_has_the_settings_of_the_first_call_and_an_update_those_of_t
         for one, expected in zip(mine, seen):
             assert_close(one, expected)
         assert_close(finished, end)
-
-
-def test_a_schedule_that_is_stepped_every_second_time_sees_updates():
-    def work(group: Any, _: Any) -> list[Any]:
-        training = AccoTraining(group)
-        schedule = torch.optim.lr_scheduler.StepLR(training.optimizer, 2, gamma=0.5)
-        for call in range(8):
-            training.step(call)
-            if call % 2:
-                schedule.step()
-        return training.finished()
-
-    rates = [0.1 * 0.5 ** (call // 4) for call in range(8)]
-    for mine in run_ranks(RANKS, work):
-        assert_close(mine, by_hand(torch.optim.AdamW, 8, rates=rates)[1])
 
 
 def test_a_closure_gives_the_loss():

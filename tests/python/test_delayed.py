@@ -9,7 +9,6 @@ import threading
 from typing import Any
 
 import pytest
-import quadratics
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
@@ -342,9 +341,3 @@ def test_a_rank_that_left_in_order_is_said_to_have_taken_fewer_steps(how):
     for text in run_ranks(2, work):
         assert text.startswith(f"rank 1 left the job{how}; all ranks must take the same number")
         assert "the rank that left has taken fewer" in text
-
-
-def test_quadratics_of_ranks_that_share_nodes():
-    """The reference itself: with one node for all it is synchronous in what x sees."""
-    xs, _ = quadratics.recurrence((1.0, 3.0), 5, nodes=(0, 0))
-    assert xs[0] == xs[1]

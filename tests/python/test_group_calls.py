@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 from cluster_runs import run
 
 torch = pytest.importorskip("torch")
-
-BRAID_RUN = (sys.executable, "-m", "braid.torch.launcher")
 
 
 @cache

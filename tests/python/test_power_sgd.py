@@ -206,9 +206,3 @@ def test_a_script_is_told_by_its_environment():
     assert len({result["digest"] for result in results}) == 1
     for result in results:
         assert sum(result["losses"][-5:]) < 0.7 * sum(result["losses"][:5])
-
-
-def test_an_environment_that_is_wrong_is_told():
-    done = run("coded_training.py", nodes=2, ranks_per_node=1, environment={"BRAID_CODEC": "powersgd:rank=x"})
-    assert done.exit_code != 0
-    assert "'powersgd:rank=x': rank is a whole number from 1 to 256, not 'x'" in done.output

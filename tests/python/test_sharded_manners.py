@@ -144,32 +144,6 @@ def test_a_parameter_rests_until_one_rank_has_a_gradient_of_it():
     assert run_ranks(2, work) == [([True, True, True, False, False], [0, 1, 2, 3])] * 2
 
 
-def test_the_state_goes_to_a_job_of_another_size():
-    def first(group: Any, _: Any) -> tuple[list[Any], Any]:
-        parameters, optimizer = begin(group)
-        for step in range(5):
-            for parameter in parameters:
-                parameter.grad = gradient(step, 0, parameter)
-            optimizer.step()
-        return values_of(parameters), optimizer.state_dict()
-
-    values, state = run_ranks(3, first)[0]
-
-    def second(group: Any, _: Any) -> list[Any]:
-        parameters, optimizer = begin(group)
-        for parameter, saved in zip(parameters, values):
-            parameter.data.copy_(saved)
-        optimizer.load_state_dict(state)
-        for step in range(5, 9):
-            for parameter in parameters:
-                parameter.grad = gradient(step, 0, parameter)
-            optimizer.step()
-        return values_of(parameters)
-
-    for mine in run_ranks(2, second):
-        assert_close(mine, on_mean(torch.optim.AdamW, 9, ranks=1))
-
-
 def test_what_is_loaded_and_not_used_yet_is_saved_again():
     parameters = list(copy.deepcopy(MODEL).parameters())
     theirs = torch.optim.AdamW(parameters)

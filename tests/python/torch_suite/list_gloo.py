@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints which of PyTorch's tests of torch.distributed pass over gloo, and with how many ranks.
 
-    cd tests/python/torch_suite && python list_gloo.py 2 3 4 > passes-over-gloo-2.15.0.txt
+    cd tests/python/torch_suite && python list_gloo.py 2 3 4 > passes-over-gloo.txt
 
-For one version of torch; test_torch_suite.py holds braid to it. What fails once is not in it.
+With the newest torch; test_torch_suite.py holds braid to it. What fails once is not in it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
-from report import report
+from report import Heard, report
 from torch._C._distributed_c10d import BuiltinCommHookType
 from torch.nn.parallel import DistributedDataParallel
 
@@ -19,15 +19,6 @@ import braid.torch
 SHORT = timedelta(seconds=1)
 LONG = timedelta(seconds=120)
 TOLERANCES = {BuiltinCommHookType.ALLREDUCE: 1e-6, BuiltinCommHookType.FP16_COMPRESS: 1e-3}
-
-
-class Lines(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
 
 
 def make_model() -> torch.nn.Module:
@@ -117,8 +108,7 @@ def profiler(rank: int, size: int) -> list[list[object]]:
 
 
 def main() -> None:
-    lines = Lines()
-    logging.getLogger("braid").addHandler(lines)
+    heard = Heard(logging.INFO)
     logging.getLogger("braid").setLevel(logging.INFO)
     braid.torch.register()
     dist.init_process_group("braid")
@@ -129,7 +119,7 @@ def main() -> None:
     timed_out = timeout(rank)
     dist.barrier()
     events = profiler(rank, size)
-    told = [line for line in lines.lines if "carries a process group" in line]
+    told = [line for line in heard.texts if "carries a process group" in line]
     report(said=said, timed_out=timed_out, events=events, told=told)
     dist.destroy_process_group()
 

@@ -104,16 +104,6 @@ class Comparison:
                 dist.all_reduce(theirs, op, group=self.gloo)
                 self.check(ours, theirs, f"all_reduce {dtype} {op} {size} against gloo")
 
-    def reduces(self) -> None:
-        for dtype in (torch.float32, torch.int64, torch.int8):
-            for root in range(self.size):
-                inputs = self.inputs(dtype, 1000)
-                ours = inputs[self.rank].clone()
-                dist.reduce(ours, root)
-                if self.rank == root:
-                    expected = reduced(dtype, dist.ReduceOp.SUM, inputs)
-                    self.check(ours, expected, f"reduce {dtype} to {root}")
-
     def broadcasts(self) -> None:
         for dtype in BRAID_DTYPES + OTHER_DTYPES:
             for root in range(self.size):
@@ -178,11 +168,6 @@ class Comparison:
     def coalesced(self) -> None:
         sizes = (3, 5000, 17)
         blocks = [self.inputs(torch.float32, size, size) for size in sizes]
-        tensors = [block[self.rank].clone() for block in blocks]
-        dist.all_reduce_coalesced(tensors)
-        for ours, block in zip(tensors, blocks):
-            expected = reduced(torch.float32, dist.ReduceOp.SUM, block)
-            self.check(ours, expected, "all_reduce_coalesced")
         tensors = [block[self.rank].clone() for block in blocks]
         with dist.distributed_c10d._coalescing_manager():
             for tensor in tensors:
@@ -311,7 +296,6 @@ def main() -> None:
     dist.init_process_group("braid")
     comparison = Comparison()
     comparison.all_reduces()
-    comparison.reduces()
     comparison.broadcasts()
     comparison.all_gathers()
     comparison.reduce_scatters()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-import logging
 import pickle
 import sys
 import weakref
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from ddp_models import GROUP, Mixed, Normed, Optional, Shared, small
-from report import digest, report
+from report import Heard, digest, report
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
@@ -33,19 +32,7 @@ ONLY = sys.argv[2:]
 STEPS = 6
 
 
-class Warnings(logging.Handler):
-    """What braid's log says."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-        logging.getLogger("braid").addHandler(self)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
-WARNINGS = Warnings()
+WARNINGS = Heard()
 
 
 def batch(step: int, rows: int = 8) -> tuple[torch.Tensor, torch.Tensor]:
@@ -215,20 +202,6 @@ def ignored_parameters() -> None:
     assert planned(compare(make)) == 3
 
 
-def delayed_parameters() -> None:
-    """DDP reduces some parameters in one piece at a moment of its own.
-
-    It does not wait for that (on a GPU the stream does), so on a CPU results are anybody's guess.
-    """
-    module = small()
-    model = wrap(
-        module, BRAID, param_to_hook_all_reduce=module[0].weight,
-        delay_all_reduce_named_params=[("0.weight", module[0].weight), ("0.bias", module[0].bias)],
-    )  # fmt: skip
-    assert len(train(model)) == STEPS
-    assert planned(model) == (2 if HOOK else 0)
-
-
 def two_models() -> None:
     """Both in one backward pass, first run in different orders on different ranks."""
     results = []
@@ -388,7 +361,7 @@ WAYS = [
     plain, views_of_buckets, large_buckets, static_graph, unused_parameters, accumulated,
     shared_frozen_empty, float64_and_bfloat16, float16, complex_numbers, collective_in_backward,
     joined, joined_without_any_input, joined_among_active, joined_in_a_torch_function_mode, ignored_parameters,
-    delayed_parameters, two_models, subgroup,
+    two_models, subgroup,
     own_hook_is_kept, own_hook_gets_its_buckets, copied_and_pickled, abandoned, changing_parameters,
 ]  # fmt: skip
 

@@ -8,7 +8,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from report import report
+from report import Heard, report
 from torch.nn.parallel import DistributedDataParallel
 
 import braid.torch  # noqa: F401 (the backend)
@@ -16,18 +16,8 @@ import braid.torch  # noqa: F401 (the backend)
 DEADLINE_S = 120
 
 
-class Heard(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
 def main() -> None:
-    heard = Heard()
-    logging.getLogger("braid").addHandler(heard)
+    heard = Heard(logging.NOTSET)
     dist.init_process_group("braid")
     ddp = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)))
     ddp.register_comm_hook(braid.torch.DDPHookState(ddp), braid.torch.ddp_hook)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects, subgroups, DeviceMesh and point-to-point, as scripts use them."""
+"""DeviceMesh, DTensor and point-to-point, as scripts use them."""
 
 from __future__ import annotations
 
@@ -9,39 +9,6 @@ from report import report
 from torch.distributed.device_mesh import init_device_mesh
 
 import braid.torch
-
-
-def objects(rank: int, size: int) -> None:
-    gathered = [None] * size
-    dist.all_gather_object(gathered, {"rank": rank, "text": "x" * (rank + 1) * 100})
-    assert [g["rank"] for g in gathered] == list(range(size)), gathered
-    assert [len(g["text"]) for g in gathered] == [100 * (r + 1) for r in range(size)]
-    names = ["from one", {"deep": [1, 2]}] if rank == 1 else [None, None]
-    dist.broadcast_object_list(names, src=1)
-    assert names == ["from one", {"deep": [1, 2]}], names
-    collected = [None] * size if rank == 0 else None
-    dist.gather_object(("rank", rank), collected, dst=0)
-    assert rank or collected == [("rank", r) for r in range(size)], collected
-
-
-def subgroups(rank: int, size: int) -> None:
-    evens = dist.new_group([r for r in range(size) if r % 2 == 0])
-    odds = dist.new_group([r for r in range(size) if r % 2 == 1])
-    mine = odds if rank % 2 else evens
-    tensor = torch.full((1000,), float(rank))
-    dist.all_reduce(tensor, group=mine)
-    expected = float(sum(r for r in range(size) if r % 2 == rank % 2))
-    assert torch.equal(tensor, torch.full((1000,), expected)), tensor
-    source = rank % 2 + 2
-    tensor = torch.full((5,), rank)
-    dist.broadcast(tensor, src=source, group=mine)
-    assert tensor.tolist() == [source] * 5, tensor
-    dist.barrier(group=mine)
-    dist.destroy_process_group(mine)
-    again = dist.new_group(list(range(size)))
-    tensor = torch.ones(3)
-    dist.all_reduce(tensor, group=again)
-    assert tensor.tolist() == [float(size)] * 3
 
 
 def mesh(rank: int, size: int) -> None:
@@ -114,7 +81,7 @@ def main() -> None:
     dist.init_process_group("braid")
     rank, size = dist.get_rank(), dist.get_world_size()
     done = []
-    for part in (point_to_point, objects, subgroups, mesh, distributed_tensor):
+    for part in (point_to_point, mesh, distributed_tensor):
         part(rank, size)
         done.append(part.__name__)
     report(done=done)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""braid.Job with nothing but Python: registered and dynamic tensors, errors."""
+"""braid.Job with nothing but Python: registered tensors, weights, errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from array import array
 from report import report
 
 from braid import (
-    Collective,
     DType,
     Job,
     Optimizer,
@@ -53,28 +52,6 @@ def registered(job: Job) -> None:
     job.free(memory)
 
 
-def dynamic(job: Job) -> None:
-    stream = job.register([TensorSpec("stream", dynamic=True)])[0]
-    ticket = job.submit(
-        stream, 0, array("q", [job.rank] * 3),
-        collective=Collective.ALL_GATHER,
-    )  # fmt: skip
-    job.wait(ticket)
-    for rank in range(job.world_size):
-        assert list(job.result_of_rank(ticket, rank).cast("q")) == [rank] * 3
-    job.release(ticket)
-    ticket = job.submit(
-        stream, 1, array("i", range(2 * job.world_size)), collective=Collective.REDUCE_SCATTER
-    )
-    job.wait(ticket)
-    mine = [job.world_size * (2 * job.rank + i) for i in range(2)]
-    assert list(job.result(ticket).cast("i")) == mine
-    job.release(ticket)
-    ticket = job.submit(stream, 2, collective=Collective.BARRIER)
-    job.wait(ticket)
-    job.release(ticket)
-
-
 def updated(job: Job) -> None:
     """SGD on weights that the daemons keep."""
     weights = job.register([TensorSpec("kept", DType.FLOAT32, 3, 0, planned=True, state_slots=1)])[0]
@@ -109,7 +86,7 @@ def updated(job: Job) -> None:
 
 def wrong(job: Job) -> None:
     for call, kind in (
-        (lambda: job.register([TensorSpec("stream", dynamic=True)]), AlreadyExistsError),
+        (lambda: job.register([TensorSpec("bias", DType.FLOAT32, 2)]), AlreadyExistsError),
         (lambda: job.wait(987654321), BraidError),
         (lambda: job.submit(0, 100, memoryview(b"12345678")[::2]), InvalidArgumentError),
         (lambda: job.submit(0, 100, array("f", [1] * 4), update=Update()), InvalidArgumentError),
@@ -136,7 +113,6 @@ def main() -> None:
     )
     with job:
         registered(job)
-        dynamic(job)
         updated(job)
         wrong(job)
     job.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -16,6 +17,18 @@ def report(**results: Any) -> None:
     # One write: ranks of a run share the terminal.
     sys.stdout.write(f"RESULT {line}\n")
     sys.stdout.flush()
+
+
+class Heard(logging.Handler):
+    """What braid's log has said from a level on."""
+
+    def __init__(self, level: int = logging.WARNING) -> None:
+        super().__init__(level)
+        self.texts: list[str] = []
+        logging.getLogger("braid").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
 
 
 def told(call: Callable[[], Any], kind: Any = Exception) -> str:

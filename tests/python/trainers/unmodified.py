@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script that has never heard of braid; it says what it got."""
+"""A script that has never heard of braid; it says what it got, one way after the other: `unmodified.py WAY…`."""
 
 import os
 import sys
@@ -20,21 +20,17 @@ def main() -> None:
         "braid": lambda: init_process_group("braid"),
         "mesh": lambda: init_device_mesh("cpu", (int(os.environ["WORLD_SIZE"]),)),
     }
-    ways[sys.argv[1]]()
-    tensor = torch.ones(1000)
-    torch.distributed.all_reduce(tensor)
-    side = torch.distributed.new_group(backend="gloo")
-    torch.distributed.all_reduce(tensor, group=side)
-    report(
-        backend=torch.distributed.get_backend(),
-        side=torch.distributed.get_backend(side),
-        total=tensor[0].item(),
-        arguments=sys.argv[1:],
-        name=__name__,
-        path=sys.path[0],
-        braid_loaded="braid.torch.group.process_group" in sys.modules,
-    )
-    torch.distributed.destroy_process_group()
+    got = {}
+    for way in sys.argv[1:]:
+        ways[way]()
+        tensor = torch.ones(1000)
+        torch.distributed.all_reduce(tensor)
+        side = torch.distributed.new_group(backend="gloo")
+        torch.distributed.all_reduce(tensor, group=side)
+        got[way] = [torch.distributed.get_backend(), torch.distributed.get_backend(side), tensor[0].item()]
+        torch.distributed.destroy_process_group()
+    braid_loaded = "braid.torch.group.process_group" in sys.modules
+    report(got=got, name=__name__, path=sys.path[0], braid_loaded=braid_loaded)
 
 
 if __name__ == "__main__":
