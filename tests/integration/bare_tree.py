@@ -12,7 +12,7 @@ import shutil
 import subprocess
 
 import pytest
-from braid_build import PATIENCE_S
+from braid_build import PATIENCE_S, ran
 
 NODES = {"a": "10.99.0.1", "b": "10.99.0.2"}
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources")
@@ -104,9 +104,7 @@ class BareTree:
         command += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
         command += ['--aptopt=Acquire::Languages "none"']
         command += ["--skip=cleanup/apt/lists", "bookworm", str(self.root), str(_sources())]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * DOWNLOAD_S, check=False
-        )
+        done = ran(command, timeout=2 * DOWNLOAD_S)
         if done.returncode != 0:
             pytest.skip(f"no bare Debian can be made here: {' | '.join(done.stderr.strip().splitlines()[-4:])}")
         # apt inside asks the same name servers.

@@ -7,6 +7,8 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BRAID_BUILD") or REPOSITORY / "build" / "release")
@@ -50,11 +52,15 @@ def trainer_environment() -> dict[str, str]:
     return environment
 
 
-def braidctl(socket: str, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [BRAIDCTL, "--socket", socket, *arguments],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+def ran(argv: Sequence[str | os.PathLike], **options: Any) -> subprocess.CompletedProcess[str]:
+    """How a program ended, and what it said, which had nothing to read."""
+    usual = {"capture_output": True, "text": True, "timeout": PATIENCE_S, "check": False}
+    usual |= {} if "input" in options else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(argv, **{**usual, **options})
+
+
+def braidctl(socket: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return ran([BRAIDCTL, "--socket", socket, *arguments])
 
 
 def python() -> list[str]:

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from braid_build import ran
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CLUSTER = str(REPOSITORY / "scripts" / "cluster")
@@ -28,9 +29,7 @@ time.sleep(600)
 def namespaces_refused() -> str | None:
     name = f"braid-probe-{os.getpid()}"
     try:
-        done = subprocess.run(
-            ["ip", "netns", "add", name], capture_output=True, text=True, check=False
-        )
+        done = ran(["ip", "netns", "add", name])
     except FileNotFoundError:
         return "ip(8) is not installed"
     if done.returncode != 0:
@@ -52,14 +51,7 @@ both_modes = pytest.mark.parametrize(
 
 
 def cluster(*arguments: str, prefix: tuple = (), **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*prefix, CLUSTER, "--no-daemons", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-        **options,
-    )
+    return ran([*prefix, CLUSTER, "--no-daemons", *arguments], **options)
 
 
 def python(source: str) -> list[str]:

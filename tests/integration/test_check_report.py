@@ -60,45 +60,9 @@ def test_a_run_of_pytest(of_pytest):
     assert "AssertionError: it prints" in "\n".join(said) and "exit code 139" in "\n".join(said)
 
 
-def test_a_failure_shows_how_each_trainer_ended(tmp_path):
-    (tmp_path / "run.xml").write_text(
-        """<testsuite><testcase name="test_sum"><failure message="x">    def test_sum():
-E       AssertionError: the job ended
-test_sum.py:3: AssertionError
------------------ trainers -----------------
-rank 0 on node0, process 11: killed by SIGSEGV; last: RUNNING
-rank 1 on node1, process 12: exit code 3; last: rank 0 died
-
-rank 0 on node0, process 11 said:
-much</failure></testcase></testsuite>"""
-    )
-    assert [line.strip() for line in tool("problems", str(tmp_path), "run").splitlines()] == [
-        "FAILED run: test_sum", "AssertionError: the job ended", "test_sum.py:3: AssertionError",
-        "rank 0 on node0, process 11: killed by SIGSEGV; last: RUNNING",
-        "rank 1 on node1, process 12: exit code 3; last: rank 0 died",
-    ]  # fmt: skip
-
-
 def test_a_run_of_ctest(tmp_path):
     (tmp_path / "unit.xml").write_text(CTEST)
     assert tool("count", str(tmp_path / "unit.xml")) == "0 1 1\n"
     said = tool("problems", str(tmp_path), "unit").splitlines()
     assert said[0] == "FAILED unit: Ring.IsFull"
     assert [line.strip() for line in said[1:]] == ["rings_test.cpp:7: Failure", "Expected: full"]
-
-
-def test_a_run_that_left_no_results_is_told_by_its_log(tmp_path):
-    (tmp_path / "build-tsan.log").write_text("".join(f"line {i}\n" for i in range(100)))
-    (tmp_path / "build-tsan.xml").write_text("<testsuite>")  # the runner was killed
-    said = tool("problems", str(tmp_path), "build tsan").splitlines()
-    assert said == ["FAILED build tsan", *[f"    line {i}" for i in range(85, 100)]]
-
-
-def test_many_failures_are_cut_short(tmp_path):
-    case = '<testcase name="t{0}"><failure message="{1}">x</failure></testcase>'
-    message = "&#10;".join(["why " * 100] * 30)
-    cases = "".join(case.format(i, message) for i in range(60))
-    (tmp_path / "run.xml").write_text(f"<testsuite>{cases}</testsuite>")
-    said = tool("problems", str(tmp_path), "run").splitlines()
-    assert len(said) <= 45 and max(map(len, said)) <= 200
-    assert said[0] == "FAILED run: t0" and said[-1] == "and 20 more"

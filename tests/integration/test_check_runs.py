@@ -5,14 +5,13 @@ import subprocess
 import sys
 
 import pytest
-from braid_build import REPOSITORY
+from braid_build import REPOSITORY, ran
 
 RUNS = REPOSITORY / "scripts" / "check_lib" / "runs.sh"
 CHECK = """
 set -uo pipefail
 logs=$1
 source "$2"
-SECONDS=$5 time_up_seconds=$4 least_seconds=$((time_up_seconds / 4))
 check "first" 60 true
 run_tests "toy tests" 60 pytest toys "$3" -m pytest -q @tests@ -p no:cacheprovider --rootdir . \\
   -o junit_family=xunit1 --junitxml @junit@
@@ -39,13 +38,13 @@ def test_wrong(): assert False, "always"
 """
 
 
-def check(folder, toy: str, time_up_seconds: int = 0, seconds_before: int = 0) -> subprocess.CompletedProcess:
+def check(folder, toy: str) -> subprocess.CompletedProcess:
     (folder / "logs").mkdir()
     (folder / "toys").mkdir()
     (folder / "toys" / "test_toy.py").write_text(toy)
-    return subprocess.run(
-        ["bash", "-c", CHECK, "check", "logs", str(RUNS), sys.executable, str(time_up_seconds), str(seconds_before)],
-        cwd=folder, capture_output=True, text=True, check=False,
+    return ran(
+        ["bash", "-c", CHECK, "check", "logs", str(RUNS), sys.executable],
+        cwd=folder,
     )  # fmt: skip
 
 
@@ -84,17 +83,3 @@ def test_what_is_no_failed_test_is_not_run_again(tmp_path, toy):
     assert done.returncode == 1
     assert "again" not in done.stdout
     assert "FAILED toy tests" in done.stdout and done.stdout.endswith("1 passed, 1 failed, 0 skipped\n")
-
-
-def test_what_does_not_end_in_time_is_told_and_no_failure(tmp_path):
-    done = check(tmp_path, "import time\ndef test_long(): time.sleep(120)\n", time_up_seconds=12)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Not run, for 0 minutes were up: toy tests (begun); after that; " in done.stdout
-    assert done.stdout.endswith("1 passed, 0 failed, 0 skipped\n")
-
-
-def test_where_time_was_up_before_anything_passed_the_check_has_failed(tmp_path):
-    done = check(tmp_path, "def test_right(): pass\n", time_up_seconds=12, seconds_before=60)
-    assert done.returncode == 1
-    assert "Not run, for 0 minutes were up: first; toy tests; after that; " in done.stdout
-    assert done.stdout.endswith("0 passed, 0 failed, 0 skipped\n")

@@ -2,12 +2,10 @@
 """scripts/cluster --delay-ms, --jitter-ms, --loss-percent: what packets meet, and what is left of it."""
 
 import os
-import pathlib
 import signal
-import subprocess
 
 import pytest
-from braid_build import BUILD
+from braid_build import BUILD, ran
 from cluster_tool import (
     DEADLINE_S,
     EXIT_TOOL_FAILED,
@@ -145,19 +143,6 @@ def test_what_was_lost_of_a_connection_is_sent_again():
 
 
 @needs_delay_line
-def test_frames_for_all_reach_all():
-    source = (
-        "import json, os, socket\n"
-        "nodes = json.load(open(os.environ['BRAID_CLUSTER_DIR'] + '/cluster.json'))['nodes']\n"
-        "for node in nodes:\n"  # each address is asked for by a broadcast (ARP)
-        "    try: socket.create_connection((node['address'], 9), timeout=20)\n"
-        "    except ConnectionRefusedError: print(node['name'])\n"
-    )
-    done = cluster("--nodes", "4", "--delay-ms", "0.1", *python(source))
-    assert list(by_rank(done.stdout).values()) == [["node0", "node1", "node2", "node3"]] * 4
-
-
-@needs_delay_line
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_delay_line_ends_with_its_tool(number):
     with Running("--delay-ms", "1") as running:
@@ -176,12 +161,6 @@ def test_a_cluster_whose_delay_line_dies_has_failed():
 
 
 @needs_delay_line
-def test_without_delay_there_is_no_delay_line():
-    with Running("--jitter-ms", "0", "--loss-percent", "0") as running:
-        assert running.state["delay_line_pid"] is None
-
-
-@needs_delay_line
 def test_a_missing_device_is_named():
     hidden = "mount -t tmpfs none /dev/net && exec \"$@\""
     prefix = ("unshare", "--mount", "sh", "-c", hidden, "sh")
@@ -190,31 +169,11 @@ def test_a_missing_device_is_named():
     assert "the delay line did not start" in done.stderr and "/dev/net/tun" in done.stderr
 
 
-@needs_delay_line
-def test_the_program_refuses_what_it_cannot_do():
-    def said(*arguments: str) -> str:
-        done = subprocess.run(
-            [BUILD / "bin" / PROGRAM, "--interface", "eth0", *arguments],
-            capture_output=True, text=True, timeout=DEADLINE_S, check=False,
-        )  # fmt: skip
-        assert done.returncode != 0
-        return done.stderr + done.stdout
-
-    nowhere = str(pathlib.Path("/run/netns/no-such-namespace"))
-    assert nowhere in said(nowhere)
-    assert "--jitter-ms" in said("--delay-ms", "1", "--jitter-ms", "2", nowhere)
-    assert "NAMESPACE" in said("--delay-ms", "1")
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--delay-ms", "long", "--", "true"], "'long' is not a number"),
-        (["--delay-ms", "-1", "--", "true"], "--delay-ms -1"),
-        (["--delay-ms", "inf", "--", "true"], "--delay-ms inf"),
         (["--jitter-ms", "1", "--", "true"], "nothing arrives before it was sent"),
-        (["--loss-percent", "100", "--", "true"], "give 0 to 99"),
-        (["--seed", "-1", "--", "true"], "--seed"),
         (["--loopback", "--delay-ms", "1", "--", "true"], "--loopback cannot delay"),
         (["--set-caps", "/tmp", "--delay-ms", "1"], "--set-caps cannot change delay"),
     ],

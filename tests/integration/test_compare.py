@@ -3,10 +3,9 @@
 
 import json
 import shutil
-import subprocess
 
 import pytest
-from braid_build import BUILD, PATIENCE_S
+from braid_build import BUILD, PATIENCE_S, ran
 from bench_tools import COMPARE
 from measure.compare import main, options
 from real_cluster import needs_daemons
@@ -33,10 +32,7 @@ def skip_unless_it_can_run(arguments):
 def compare(tmp_path, arguments, exit_code=0):
     """What it printed, and its report."""
     results = tmp_path / "results.json"
-    done = subprocess.run(
-        [COMPARE, *arguments, "--json", str(results)],
-        capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = ran([COMPARE, *arguments, "--json", str(results)], timeout=2 * PATIENCE_S)
     assert done.returncode == exit_code, done.stdout + done.stderr
     return done.stdout, json.loads(results.read_text())
 

@@ -5,7 +5,7 @@ import socket
 import subprocess
 
 import pytest
-from braid_build import BRAIDD, PATIENCE_S
+from braid_build import BRAIDD, ran
 from real_cluster import needs_daemons
 
 pytestmark = needs_daemons
@@ -17,7 +17,7 @@ def braidd(tmp_path, *settings: str, check: str | None = None) -> subprocess.Com
     argv = [BRAIDD, "--config", "/dev/null", *([check] if check else [])]
     for setting in (f"client.socket={tmp_path}/s", "client.group=", "transport.rails=lo", "metrics.port=0", *settings):
         argv += ["--set", setting]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return ran(argv)
 
 
 def cluster_key(tmp_path) -> str:

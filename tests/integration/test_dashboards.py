@@ -4,10 +4,9 @@
 import json
 import re
 import subprocess
-import time
 
 import pytest
-from braid_build import IS_SANITIZED, PATIENCE_S, REPOSITORY
+from braid_build import IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
 from real_cluster import Cluster, Node, end_running, needs_daemons, until, wait_until_running
 from test_metrics import ONE_IS_LATE
 
@@ -84,9 +83,7 @@ def test_dashboards_are_whole():
 
 
 def promtool(*arguments: str) -> None:
-    done = subprocess.run(
-        [PROGRAMS / "promtool", *arguments], cwd=RULES, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    done = ran([PROGRAMS / "promtool", *arguments], cwd=RULES)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -141,15 +138,6 @@ class Prometheus:
         """What the expression has now."""
         url = f"http://{self._address}/api/v1/query"
         answer = json.loads(self._node.run("curl", "-sG", "--data-urlencode", f"query={expression}", url))
-        assert answer["status"] == "success", (expression, answer)
-        return answer["data"]["result"]
-
-    def ask_range(self, expression: str, seconds: int, step: float) -> list[dict]:
-        """What it had in the last so many seconds."""
-        url, now = f"http://{self._address}/api/v1/query_range", time.time()
-        span = [f"start={now - seconds}", f"end={now}", f"step={step}", f"query={expression}"]
-        options = [word for one in span for word in ("--data-urlencode", one)]
-        answer = json.loads(self._node.run("curl", "-sG", *options, url))
         assert answer["status"] == "success", (expression, answer)
         return answer["data"]["result"]
 

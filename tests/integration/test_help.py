@@ -9,8 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from braid_build import BRAIDCTL, BUILD, IS_BUILT, IS_SANITIZED, PATIENCE_S, REPOSITORY
-from real_cluster import SUM_FOREVER, needs_daemons, wait_until_running
+from braid_build import BUILD, IS_BUILT, IS_SANITIZED, REPOSITORY, ran
 
 pytestmark = pytest.mark.skipif(
     not IS_BUILT or IS_SANITIZED, reason="it is about the help of a plain build (BRAID_BUILD)"
@@ -22,11 +21,7 @@ PYTHON = {"braid-run": LAUNCHER, "braid-plot": REPOSITORY / "python" / "braid" /
 
 
 def run(*argv, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [str(word) for word in argv],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
-        env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
-    )  # fmt: skip
+    return ran([str(word) for word in argv], env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})})
 
 
 def made_by(script: str, folder: pathlib.Path) -> pathlib.Path:
@@ -95,25 +90,6 @@ def test_pages_are_well_formed(pages):
         assert (done.returncode, done.stderr) == (0, ""), page.name
 
 
-@pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed (scripts/setup)")
-def test_mandoc_finds_nothing_wrong(pages):
-    for page in pages.iterdir():
-        done = run("mandoc", "-T", "lint", "-W", "warning", page)
-        assert done.stdout == "", page.name
-
-
-def test_no_help_has_control_characters():
-    for name in ("braidd", "braidctl", "braid-bench", "braid-run", "braid-plot"):
-        for words, text in helps(name).items():
-            assert not re.search(r"[\x00-\x08\x0b-\x1f]", text), (name, words)
-
-
-def test_a_program_that_is_not_there_is_named(tmp_path):
-    for script in ("man-pages", "completions"):
-        done = run(REPOSITORY / "scripts" / script, "--bin", tmp_path / "empty", "--output", tmp_path / "out")
-        assert done.returncode == 1 and "cannot be started" in done.stderr and "--bin" in done.stderr
-
-
 # Sources the completion, and prints what it offers for the words of which the last is being typed.
 ASK = """
 source "$1"; shift
@@ -126,10 +102,9 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def offered(completions: pathlib.Path, *words: str, program: str = "", folder: pathlib.Path | None = None) -> set[str]:
-    done = subprocess.run(
+    done = ran(
         ["bash", "--norc", "-c", ASK, "ask", str(completions / words[0]), *words],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL, cwd=folder,
-        env={**os.environ, "PROGRAM": program},
+        cwd=folder, env={**os.environ, "PROGRAM": program},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, ""), words
     return set(done.stdout.split())
@@ -165,25 +140,3 @@ def test_values_are_offered(completions, tmp_path):
     assert offered(completions, "braid-bench", "allreduce", "--dtype", "b") == {"bfloat16"}
     assert offered(completions, "braid-run", "--nproc-per-node", "2", "tr", **files) == {"trace.json"}
     assert offered(completions, "braid-run", "trace.json", "--n") == set()
-
-
-@needs_daemons
-def test_jobs_are_offered(completions, cluster_of):
-    cluster = cluster_of(2)
-    wait_until_running(cluster.start(SUM_FOREVER))
-    ask = ("braidctl", "--socket", cluster.nodes[0].socket, "plan", "--job", "")
-    (job,) = {name for name in offered(completions, *ask, program=BRAIDCTL)}
-    status = run(BRAIDCTL, "--socket", cluster.nodes[0].socket, "status", "--json").stdout
-    assert f'"name":"{job}"' in status
-    assert offered(completions, *ask[:-1], job[:1], program=BRAIDCTL) == {job}
-
-
-def test_no_daemon_no_jobs(completions, tmp_path):
-    ask = ("braidctl", "--socket", str(tmp_path / "none"), "plan", "--job", "")
-    assert offered(completions, *ask, program=BRAIDCTL) == set()
-
-
-def test_braid_run_says_that_torch_is_missing():
-    done = run(sys.executable, "-S", "-P", LAUNCHER, "train.py")
-    assert done.returncode == 1
-    assert done.stderr.startswith("braid-run: ") and "has no torch" in done.stderr and done.stderr.count("\n") == 1

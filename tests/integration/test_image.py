@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from braid_build import BENCH, BRAIDCTL, BRAIDD, BUILD, IS_BUILT, LIBRARY, PATIENCE_S, REPOSITORY
+from braid_build import BENCH, BRAIDCTL, BRAIDD, BUILD, IS_BUILT, LIBRARY, PATIENCE_S, REPOSITORY, ran
 
 FOLDER = REPOSITORY / "packaging" / "container"
 RUN_STEPS = FOLDER / "run-steps"
@@ -18,7 +18,7 @@ IN_EVERY_DEBIAN = ("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "liblzma5", "li
 
 
 def show(file: pathlib.Path) -> dict[str, dict]:
-    done = subprocess.run([RUN_STEPS, "--show", "--file", file], capture_output=True, text=True, check=False)
+    done = ran([RUN_STEPS, "--show", "--file", file])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -49,35 +49,12 @@ def test_it_is_no_root_and_says_how_it_is_started():
     assert json.loads(told["HEALTHCHECK"].partition("CMD ")[2]) == ["/usr/bin/braidctl", "status"]
 
 
-def test_it_is_built_from_the_packages_that_the_project_is_built_from():
-    build, _ = show(FOLDER / "Containerfile").values()
-    (install,) = [rest for _, name, rest in build["steps"] if name == "RUN" and "apt-get install" in rest]
-    listing = re.search(r"sed -n '([^']+)' scripts/packages.txt", install)[1]
-    listed = subprocess.run(
-        f"sed -n '{listing}' scripts/packages.txt | sed 's/#.*//'", shell=True, cwd=REPOSITORY, text=True,
-        check=True, capture_output=True,
-    ).stdout.split()  # fmt: skip
-    assert {"g++", "cmake", "ninja-build", "libucx-dev", "libssl-dev"} <= set(listed)
-    assert not {"clang-tidy", "iproute2"} & set(listed)
-    # All that is installed is built before.
-    (compile_step,) = [rest for _, name, rest in build["steps"] if name == "RUN" and "cmake --install" in rest]
-    installed = set()
-    for file in subprocess.run(["git", "ls-files", "*CMakeLists.txt"], cwd=REPOSITORY, capture_output=True, text=True,
-                               check=True).stdout.split():  # fmt: skip
-        text = (REPOSITORY / file).read_text(encoding="utf-8")
-        for names in re.findall(r"^install\(TARGETS ((?:[\w-]+ )+?)[A-Z]+ ", text, re.M):
-            installed |= set(names.split())
-    assert "braidd" in installed and installed <= set(re.search(r"--target (.*?)&&", compile_step)[1].split())
-
-
 @pytest.mark.skipif(not IS_BUILT, reason="braidd is not built (BRAID_BUILD)")
 @pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="this is no Debian")
 def test_its_packages_have_all_libraries():
     present = {*runtime_packages(), *IN_EVERY_DEBIAN}
     for package in sorted(runtime_packages()):
-        depends = subprocess.run(
-            ["dpkg-query", "-W", "-f", "${Depends}", package], capture_output=True, text=True, check=False
-        )
+        depends = ran(["dpkg-query", "-W", "-f", "${Depends}", package])
         assert depends.returncode == 0, f"{package} of the Containerfile is no package here: {depends.stderr}"
         present |= set(re.findall(r"(?:^|[,|]) *([\w.+-]+)", depends.stdout))
     needed = set()
@@ -93,24 +70,6 @@ def test_its_packages_have_all_libraries():
         assert owners & present, f"the programs need {library} of {owners}, which the image lacks"
 
 
-@pytest.mark.parametrize(
-    "text, what",
-    [
-        ("RUN true\n", "line 1: RUN stands before the first FROM"),
-        ("FROM debian:bookworm-slim\nSHELL x\n", "line 2: 'SHELL' is not understood"),
-        ("FROM a b\n", "line 1: FROM IMAGE"),
-        ("FROM a\nRUN true \\\n", "line 2: the last line ends with a backslash"),
-        ("# nothing\n", "there is no FROM"),
-    ],
-)
-def test_run_steps_says_what_it_cannot_read(tmp_path, text, what):
-    (tmp_path / "Containerfile").write_text(text)
-    done = subprocess.run(
-        [RUN_STEPS, "--show", "--file", tmp_path / "Containerfile"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1 and what in done.stderr
-
-
 def test_a_copy_leaves_out_what_is_ignored(tmp_path):
     """Steps that need no base: a tree that is there stands for it."""
     context, tree = tmp_path / "context", tmp_path / "tree"
@@ -123,10 +82,9 @@ def test_a_copy_leaves_out_what_is_ignored(tmp_path):
         'COPY --from=other /file /etc/\nUSER 5:6\nENTRYPOINT ["/x", "y"]\n'
     )
     (tree / "etc").mkdir(parents=True)
-    done = subprocess.run(
+    done = ran(
         [RUN_STEPS, "--file", context / "Containerfile", "--context", context, "--tree", tree,
          "--stand-in", f"other={context / 'out'}"],
-        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["user"] == "5:6" and json.loads(done.stdout)["entrypoint"] == ["/x", "y"]
@@ -145,9 +103,7 @@ def test_the_last_stage_holds_a_braidd_that_starts(tmp_path):
         ["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, capture_output=True,
         env={**os.environ, "DESTDIR": str(built / "out")},
     )  # fmt: skip
-    done = subprocess.run(
-        [RUN_STEPS, "--tree", tree, "--stand-in", f"build={built}"], capture_output=True, text=True, check=False
-    )
+    done = ran([RUN_STEPS, "--tree", tree, "--stand-in", f"build={built}"])
     assert done.returncode == 0, done.stderr
     start = json.loads(done.stdout)
     inside = ["chroot", f"--userspec={start['user']}", tree]

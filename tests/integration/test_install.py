@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from braid_build import BUILD, IS_BUILT, IS_SANITIZED, REPOSITORY
+from braid_build import BUILD, IS_BUILT, IS_SANITIZED, REPOSITORY, ran
 
 pytestmark = pytest.mark.skipif(not IS_BUILT, reason="braidd is not built (BRAID_BUILD)")
 
@@ -28,9 +28,8 @@ def test_prefixes(tmp_path, prefix, etc):
     unit = (tmp_path / below / "lib/systemd/system/braidd.service").read_text()
     (started,) = re.findall(r"^ExecStart=(\S+)$", unit, re.M)
     assert (tmp_path / started.lstrip("/")).stat().st_mode & 0o111
-    shown = subprocess.run(
-        [str(tmp_path / started.lstrip("/")), "--check-config", "--config", f"{tmp_path}{etc}/braid/braidd.yaml"],
-        check=False, capture_output=True, text=True,
+    shown = ran(
+        [str(tmp_path / started.lstrip("/")), "--check-config", "--config", f"{tmp_path}{etc}/braid/braidd.yaml"]
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr
 
@@ -91,7 +90,7 @@ def test_cmake_and_pkg_config_find_the_library(tmp_path):
     (own / "consumer.c").write_text(CONSUMER_SOURCE)
     configure = ["cmake", "-S", own, "-B", own / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
     for command in (configure, ["cmake", "--build", own / "build"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = ran(command)
         assert done.returncode == 0, done.stdout + done.stderr
     said = subprocess.run([own / "build" / "consumer"], capture_output=True, text=True, check=True).stdout
     assert said.startswith("0.")

@@ -2,33 +2,21 @@
 """What the commands of bench/ make of what they have measured."""
 
 import collections
-import os
-import time
 import types
 
 import bench_tools  # noqa: F401
 import pytest
-from measure import cpu, group, table
-from measure.compare import figures, network, wire
+from measure import cpu, group
+from measure.compare import figures
 from measure.compare.cases import Case
 from measure.compare.figures import Sample
-from measure.errors import SystemFailed
 from measure.scale import figures as scale_figures
 from measure.scale import point, probe
 from measure.training import figures as training_figures
-from measure.training import step_figures, stepping
+from measure.training import step_figures
 from measure.training.systems import parse
-from measure.training.train import columns
 
 SHAPE = figures.Shape(4, 2, iterations=10, nic_gbit_per_second=2.0, wire_gbit_per_second=1.75)
-
-
-def test_a_system_that_finds_another_way_than_the_network_has_failed():
-    nodes = [object()] * 4  # only how many they are counts
-    network.expect_used(nodes, 1, Case(1000), iterations=10, sent=61_000)
-    network.expect_used(nodes[:1], 1, Case(1000), iterations=10, sent=0)  # one node sends nothing
-    with pytest.raises(SystemFailed, match="sent 40000 bytes .* need 60000"):
-        network.expect_used(nodes, 1, Case(1000), iterations=10, sent=40_000)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +29,6 @@ def test_a_system_that_finds_another_way_than_the_network_has_failed():
 def test_what_must_cross_the_network(collective, one_rank_per_node, two):
     case = Case(1000, collective)
     assert [case.least_bytes_sent(4, ranks) for ranks in (1, 2)] == [one_rank_per_node, two]
-
-
-def test_ranks_share_the_elements_of_a_case_equally():
-    assert Case(1000).elements(4) == 252 and Case(24_000_000, dtype="bfloat16").elements(4) == 12_000_000
-    assert Case(4, dtype="float64").elements(8) == 8
 
 
 def test_figures_follow_their_definitions():
@@ -66,11 +49,6 @@ def test_figures_follow_their_definitions():
     assert row["machine_seconds_per_gigabyte"] == pytest.approx(300)  # of the repeats that tell
 
 
-def test_without_a_wire_there_is_no_fraction_of_it():
-    row = figures.row("gloo", Case(1000), [Sample(1, 1, 1)], figures.Shape(1, 2, iterations=1))
-    assert row["line_fraction"] is None and row["nic_fraction"] is None
-
-
 def test_the_machine_is_busy_as_far_as_no_processor_is_unused(monkeypatch):
     now, unused = [100.0], [3000.0]
     monkeypatch.setattr(cpu, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
@@ -86,10 +64,6 @@ def test_the_machine_is_busy_as_far_as_no_processor_is_unused(monkeypatch):
     assert machine.busy_seconds() == 0
 
 
-def test_the_kernel_tells_how_long_processors_were_unused():
-    assert 0 <= cpu._unused_seconds() <= (os.cpu_count() or 1) * time.clock_gettime(time.CLOCK_BOOTTIME) + 1
-
-
 def compared(**seconds: float) -> list[dict]:
     return [figures.row(name, Case(1000), [Sample(s, s, s)], SHAPE) for name, s in seconds.items()]
 
@@ -103,26 +77,6 @@ def test_braid_is_compared_with_the_fastest_peer():
     assert before == [{**case, "best_peer": None, "braid_to_best_peer": None, "braid_to_before": 1.25}]
     assert figures.comparisons(compared(gloo=4.0, openmpi=2.0)) == []
     assert figures.comparisons(compared(braid=4.0)) == []
-
-
-def test_every_row_is_compared_with_gloo_and_with_the_braid_before():
-    case, other = Case(1000, "gather", "bfloat16"), Case(1000, "gather")
-    samples = {("braid", case): 1.0, ("gloo", case): 4.0, ("braid-before", case): 2.0, ("braid", other): 3.0}
-    made = figures.rows({key: [Sample(s, s, s)] for key, s in samples.items()} | {("gloo", other): []}, SHAPE)
-    assert [(row["to_gloo"], row["to_before"]) for row in made] == [(0.25, 0.5), (1, 2), (0.5, 1), (None, None)]
-    assert (made[0]["collective"], made[0]["dtype"], made[0]["bytes"]) == ("gather", "bfloat16", 1000)
-
-
-def test_what_iperf3_says_is_understood():
-    assert wire.parse('{"end": {"sum_received": {"bits_per_second": 2e9}}}') == 2.0
-    with pytest.raises(ValueError, match="refused"):
-        wire.parse('{"error": "refused"}')
-
-
-def test_numbers_have_three_digits_times_and_sizes_units():
-    assert [table.number_text(v) for v in (0, 0.00521, 1.9, 42.04, 1234.5)] == ["0", "0.00521", "1.90", "42.0", "1234"]
-    assert [table.seconds_text(s) for s in (12.34e-6, 0.0123, 1.5)] == ["12.3 us", "12.30 ms", "1.500 s"]
-    assert [table.bytes_text(b) for b in (1001, 10_000, 25_000_000)] == ["1001 B", "10 kB", "25 MB"]
 
 
 def rank(losses, right, digest, late=0.0):
@@ -174,13 +128,6 @@ def test_the_target_counts_if_all_seeds_reach_it():
     assert (row["target_seconds"], row["target_steps"], row["target_reached"]) == (None, None, 1)
 
 
-def test_a_table_has_dashes_for_what_there_is_not():
-    titles, *lines = table.lines(columns(95), [judged(), judged(trained(), trained())])
-    assert "to 95 %" in titles and len({len(line) for line in lines}) == 1
-    assert lines[0].split() == ["od-sgd", *"-------", "failed"]
-    assert lines[1].split("  ")[0] == "od-sgd" and "70.00 ± 0.00" in lines[1] and "2.000 s" in lines[1]
-
-
 @pytest.mark.parametrize(
     ("text", "bytes_of_an_element"),
     [
@@ -218,72 +165,6 @@ def test_a_step_is_compared_with_that_of_braid_and_with_what_could_be_hidden():
     assert delayed["hidden"] == pytest.approx(0.9) and delayed["to_longest"] == pytest.approx(1.1)
     # Its communication is shorter by as much as it sends less.
     assert narrow["hidden"] == pytest.approx(1) and narrow["to_longest"] == 1 and narrow["to_formula"] == 1
-
-
-def test_of_real_computing_nobody_knows_what_could_be_hidden():
-    rows = rows_of_steps(compute_seconds=None)
-    assert [(row["hidden"], row["to_longest"]) for row in rows] == [(None, None)] * 3
-
-
-def event(track, name, begin, end=None, **arguments):
-    """An event of the node's process; times in microseconds."""
-    times = {"ph": "i", "ts": begin} if end is None else {"ph": "X", "ts": begin, "dur": end - begin}
-    return {"pid": 2, "tid": track, "name": name, "args": arguments, **times}
-
-
-TRACKS = {1: "rank 0: trainer", 2: "operations", 3: "operations (2)", 4: "stream 0, I/O loop 0"}
-EVENTS = [
-    event(1, "step 7: backward", 0, 9), event(1, "layer1", 1.5), event(1, "layer0", 9),
-    event(2, "layer1", 2, 30, bytes=8), event(2, "waits for other nodes", 2, 4), event(2, "barrier", 50, 51, bytes=0),
-    event(3, "layer0", 9, 40.25, bytes=16), event(4, "layer1", 3, 30, bytes=8),
-    {**event(2, "of another node", 1, 2, bytes=8), "pid": 1},
-]  # fmt: skip
-
-
-def test_of_a_trace_that_is_read_which_is_of_rank_0s_gradients():
-    names = [(2, track, name) for track, name in TRACKS.items()] + [(1, 1, "rank 1: trainer"), (1, 2, "operations")]
-    meta = [
-        {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": {"name": name}}
-        for process, track, name in names
-    ]
-    seen = stepping.read_trace({"traceEvents": [*meta, *EVENTS], "otherData": {"begin_ns": 1000}})
-    assert seen["gradients"] == [2500, 10_000]
-    assert seen["operations"] == [[3000, 31_000, 8], [10_000, 41_250, 16]]
-
-
-def test_the_picture_begins_with_the_first_step_and_ends_with_the_last():
-    benchmarks = pytest.importorskip("braid.plot.benchmarks", reason="matplotlib is not installed")
-    ms = 10**6
-    steps = [
-        [["forward", at, at + 2 * ms], ["backward", at + 2 * ms, at + 5 * ms], ["step()", at + 5 * ms, at + 10 * ms]]
-        for at in (100 * ms, 110 * ms)
-    ]
-    part = {
-        "computing": steps,
-        "gradients": [99 * ms, 103 * ms, 103 * ms + 1, 121 * ms],
-        "operations": [[90 * ms, 99 * ms, 1], [95 * ms, 101 * ms, 1], [104 * ms, 109 * ms, 1], [119 * ms, 130 * ms, 1]],
-    }
-    timelines = {"sharded": part, "braid": {**part, "computing": steps[:1]}}
-    page = benchmarks.timeline({"timelines": timelines, "options": {"nodes": 4}}, "")
-    both, first = page.panels
-    assert both.end == first.end == 20 and page.notes == ["4 nodes, rank 0"]
-
-    def spans(name: str) -> list[tuple[float, float]]:
-        return [(one.begin, one.end) for one in both.spans if one.name == name]
-
-    assert spans("forward") == [(0, 2), (10, 12)] and spans("step()") == [(5, 10), (15, 20)]
-    assert [begin for begin, _ in spans("gradient")] == [3]
-    assert spans("group") == [(0, 1), (4, 9), (19, 20)]
-
-
-def test_what_is_no_trace_is_refused(tmp_path):
-    trace = tmp_path / "trace.json"
-    trace.write_text('{"names": ["a", "b"], "numel": [640, 7]}')
-    assert point.tensors_of(str(trace)) == {"names": ["b", "a"], "counts": [1, 10]}
-    for text in ("[]", "{", '{"names": [], "numel": []}', '{"names": ["a"], "numel": [1, 2]}'):
-        trace.write_text(text)
-        with pytest.raises(SystemFailed, match="is no trace"):
-            point.tensors_of(str(trace))
 
 
 def test_sockets_are_told_apart():

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The course of a run of bench/: systems that work, systems that fail, and the processes that measure."""
 
-import html
 import json
 import os
 import sys
@@ -10,7 +9,7 @@ import types
 import pytest
 from bench_tools import COMPARE
 from measure import cluster, group, run
-from measure.compare import main, mpi, options, wire
+from measure.compare import main, wire
 from measure.compare.figures import Sample
 from measure.errors import Deadline, RunFailed, SystemFailed
 from measure.programs import Program
@@ -85,47 +84,12 @@ def test_a_whole_comparison(compare, capsys):
     assert [line.split()[2] for line in lines[:6]] == 2 * ["braid", "gloo", "openmpi"] and len(lines) == 8
 
 
-def test_machine_time_that_short_loops_do_not_tell_is_left_out(compare):
-    _, report = compare()
-    told = {row["bytes"]: row["machine_seconds_per_gigabyte"] for row in report["rows"]}
-    assert told == {1000: None, 2000: pytest.approx(0.4 / 4 / (2000 * 20 / 1e9))}
-
-
-def test_a_whole_comparison_through_torch_with_the_braid_before(compare, tmp_path, capsys):
-    code, report = compare("--through", "torch", "--before", str(tmp_path))
-    assert code == 0 and report["errors"] == {} and report["options"]["through"] == "torch"
-    assert len(report["rows"]) == 2 * 7 * 2 * 3 and len(report["comparisons"]) == 2 * 7 * 2
-    _, columns, *lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(report["rows"]) and columns.endswith("÷ gloo  ÷ before")
-    assert {"braid", "gloo", "braid-before"} == {line.split()[1] for line in lines}
-    compare("--through", "torch", "--systems", "braid")
-    assert "÷" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("fails_at", "rows_left"), [("start", 4), (2000, 5)])
 def test_the_error_of_one_system_leaves_the_others_their_rows(compare, capsys, fails_at, rows_left):
     code, report = compare(gloo=fails_at)
     assert code == 1 and report["errors"] == {"gloo": "it has ended\nand said nothing"}
     assert len(report["rows"]) == rows_left
     assert capsys.readouterr().out.splitlines()[-1] == "gloo FAILED: it has ended"
-
-
-def drawn(tmp_path, report: dict) -> str:
-    benchmarks = pytest.importorskip("braid.plot.benchmarks", reason="matplotlib is not installed")
-    benchmarks.compare(report, "").save(tmp_path / "compare.svg")
-    return html.unescape((tmp_path / "compare.svg").read_text())
-
-
-def test_a_picture_has_what_was_measured(compare, tmp_path):
-    _, report = compare("--delay-ms", "2.5")
-    picture = drawn(tmp_path, report)
-    assert all(text in picture for text in ("braid, gloo, openmpi", "delay 2.5 ms"))
-    assert picture.count(">1 kB<") == 3, "below the bars of all panels but the machine's"
-    _, report = compare("--sizes", "1000")
-    assert "of the whole node" not in drawn(tmp_path, report)
-    _, report = compare("--through", "torch", "--collectives", "gather")
-    picture = drawn(tmp_path, report)
-    assert picture.count("bfloat16, 2 kB: time of one operation, median (") == 1
 
 
 def test_a_point_that_fails_leaves_the_others_their_rows(monkeypatch, tmp_path, capsys):
@@ -148,26 +112,6 @@ def test_a_point_that_fails_leaves_the_others_their_rows(monkeypatch, tmp_path, 
     assert list(report["errors"]) == ["3x1x1"] and report["rows"][3]["plan_report_bytes"] == 1000
     _, points, formation, *_ = capsys.readouterr().out.splitlines()
     assert points.split()[-2:] == ["2x1x1", "4x1x1"] and formation.split()[1:] == ["500.00", "ms"] * 2
-
-
-def test_the_last_error_that_a_process_named_is_told():
-    assert run._reason("it broke\nat f\nValueError: no\nat g") == "it broke: ValueError: no"
-
-
-def test_every_mpi_library_gets_the_nodes_and_the_way_to_them():
-    node = types.SimpleNamespace(address="10.0.0.1", interface="eth7")
-    some = types.SimpleNamespace(nodes=[node], ranks_per_node=2, world_size=2)
-    for name, library in mpi.LIBRARIES.items():
-        words = [*library.arguments(some), *library.variables(some).values()]
-        assert any("10.0.0.1" in word for word in words) and "eth7" in words, name
-        assert any(os.access(word, os.X_OK) for word in words if word.endswith("/enter_node.sh")), name
-
-
-def test_the_cluster_is_asked_for_delay_only_if_it_was_wanted():
-    line = cluster.command(options.parse(["--delay-ms", "1", "--loss-percent", "0.0001"]))
-    asked = dict(zip(line[1::2], line[2::2], strict=False))
-    assert float(asked["--delay-ms"]) == 1 and float(asked["--loss-percent"]) == 0.0001
-    assert "--delay-ms" not in cluster.command(options.parse([]))
 
 
 # A peer whose all-reduce takes as many milliseconds as its rank, and breaks at the size 8.

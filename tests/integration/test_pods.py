@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from braid_build import BRAIDCTL, BRAIDD, IS_BUILT, PATIENCE_S, trainer_environment
+from braid_build import BRAIDCTL, BRAIDD, IS_BUILT, PATIENCE_S, ran, trainer_environment
 from cluster_tool import is_running
 from real_cluster import until
 from second_user import NEIGHBOUR, can_become_nobody, nobodys_python
@@ -35,7 +35,7 @@ IS_TOLD_OF_PROCESSES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2]
 def namespaces_refused() -> str | None:
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv", "ip"))):
         return "root, unshare(1), setpriv(1) and ip(8) are needed"
-    done = subprocess.run([*APART, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False)
+    done = ran([*APART, "ip", "link", "set", "lo", "up"])
     return done.stderr.strip() or "namespaces are not allowed here" if done.returncode else None
 
 
@@ -106,9 +106,9 @@ class Node:
         return self.ask().returncode == 0
 
     def ask(self) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [BRAIDCTL, "--socket", str(self.socket), "status", "--json"], check=False, capture_output=True, text=True,
-            timeout=PATIENCE_S, env={**os.environ, "BRAID_DAEMON_UID": str(DAEMON_UID)},
+        return ran(
+            [BRAIDCTL, "--socket", str(self.socket), "status", "--json"],
+            env={**os.environ, "BRAID_DAEMON_UID": str(DAEMON_UID)},
         )  # fmt: skip
 
     def jobs(self) -> list[dict]:

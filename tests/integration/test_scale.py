@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from braid_build import BUILD, IS_SANITIZED, PATIENCE_S
+from braid_build import BUILD, IS_SANITIZED, PATIENCE_S, ran
 from cluster_tool import NAMESPACES
 from bench_tools import SCALE
 from real_cluster import needs_daemons
@@ -37,12 +37,12 @@ def children_of(pid: int) -> set[str]:
 
 def test_two_points_and_their_formulas(tmp_path):
     results = tmp_path / "scale.json"
-    done = subprocess.run(
+    done = ran(
         [SCALE, "--points", "2x2,4", "--set", f"transport.flows_per_link={FLOWS_PER_LINK}",
          "--set", "collective.direct_bytes=0", "--set", "collective.two_hops_bytes=0",
          "--set", "collective.halving_bytes=0",
          "--json", str(results), *ARGUMENTS],
-        capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False,
+        timeout=2 * PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(results.read_text())
@@ -90,7 +90,7 @@ def test_an_interrupt_leaves_nothing_behind():
     while len(namespaces_of(clusters := children_of(tool.pid))) < 3:
         assert time.monotonic() < end, "no cluster was made"
         time.sleep(0.05)
-    time.sleep(1)
+    time.sleep(1)  # it may be anywhere then
     tool.send_signal(signal.SIGINT)
     _, said = tool.communicate(timeout=PATIENCE_S)
     assert tool.returncode == 130, said

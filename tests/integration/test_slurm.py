@@ -8,7 +8,7 @@ import stat
 import subprocess
 
 import pytest
-from braid_build import BRAIDCTL, PATIENCE_S, REPOSITORY
+from braid_build import BRAIDCTL, REPOSITORY, ran
 from cluster_tool import is_running
 from real_cluster import SUM_FOREVER, Node, needs_daemons, until, wait_until_running
 
@@ -49,10 +49,7 @@ class Slurm:
             "SLURM_JOB_UID": str(os.getuid()), "SLURM_JOB_PARTITION": "gpu", "SLURM_CLUSTER_NAME": "c",
             "SLURM_JOB_NODELIST": nodes, "SLURMD_NODENAME": self.node.name, **more,
         }  # fmt: skip
-        return subprocess.run(
-            self.node.enter([str(FOLDER / hook)]), env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        return ran(self.node.enter([str(FOLDER / hook)]), env=environment)
 
     def task_environment(self, **more: str) -> dict[str, str]:
         done = self.run("task-prolog", **more)
@@ -83,13 +80,6 @@ def test_a_node_whose_daemon_serves_takes_the_job(slurm):
 def test_without_a_daemon_the_node_is_refused(slurm, tmp_path):
     slurm.set(socket=str(tmp_path / "nobody.sock"))
     assert f"braidd does not answer on {tmp_path}/nobody.sock: " in slurm.refused()
-
-
-def test_what_is_no_braidd_is_refused(slurm, tmp_path):
-    (tmp_path / "braidctl").write_text("#!/bin/sh\necho hello\n")
-    (tmp_path / "braidctl").chmod(0o755)
-    slurm.set(braidctl=str(tmp_path / "braidctl"))
-    assert "what braidd says of itself cannot be read: hello" in slurm.refused()
 
 
 def test_a_daemon_whose_rails_are_all_down_is_refused(slurm, tmp_path):
@@ -269,22 +259,6 @@ def test_epilog_goes_by_the_control_group_where_there_is_one(slurm, cluster_of, 
             trainer.kill()
 
 
-def test_epilog_without_a_daemon_has_nothing_to_do(slurm, tmp_path):
-    slurm.set(socket=str(tmp_path / "nobody.sock"))
-    slurm.tokens.mkdir()
-    (slurm.tokens / "42").touch()
-    done = slurm.run("epilog")
-    assert done.returncode == 0 and "braidd does not answer" in done.stderr
-    assert not (slurm.tokens / "42").exists()
-
-
-def test_hooks_want_to_be_started_by_slurm(slurm):
-    for hook in ("prolog", "task-prolog", "epilog"):
-        bare = {"PATH": os.environ["PATH"]}
-        done = subprocess.run([FOLDER / hook], env=bare, capture_output=True, text=True, check=False)
-        assert done.returncode == 2 and "SLURM_JOB_ID is not set" in done.stderr
-
-
 def test_the_batch_script_starts_one_torchrun_per_node(tmp_path):
     """With srun, scontrol and torchrun played: what each node's torchrun is told."""
     programs = {
@@ -296,8 +270,8 @@ def test_the_batch_script_starts_one_torchrun_per_node(tmp_path):
     for name, body in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\nset -e\n{body}\n")
         (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
-        [FOLDER / "train.sbatch", "train.py", "--name", "two words"], capture_output=True, text=True, check=False,
+    done = ran(
+        [FOLDER / "train.sbatch", "train.py", "--name", "two words"],
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_NODELIST": "node[0-1]", "SLURM_JOB_ID": "70012",
              "SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "8"},
     )  # fmt: skip
@@ -310,6 +284,5 @@ def test_the_batch_script_starts_one_torchrun_per_node(tmp_path):
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_the_shell_scripts_are_sound():
     scripts = [*FOLDER.iterdir(), REPOSITORY / "packaging" / "kubernetes" / "prometheus-rule"]
-    command = ["shellcheck", "-x", "-S", "warning", *scripts]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = ran(["shellcheck", "-x", "-S", "warning", *scripts], cwd=REPOSITORY)
     assert done.returncode == 0, done.stdout

@@ -2,11 +2,10 @@
 """bench/steps on a real cluster of two nodes."""
 
 import json
-import subprocess
 
 import pytest
 from bench_tools import STEPS
-from braid_build import BUILD, IS_SANITIZED, PATIENCE_S
+from braid_build import BUILD, IS_SANITIZED, PATIENCE_S, ran
 from measure.training import steps
 from real_cluster import needs_daemons
 
@@ -28,10 +27,7 @@ def bench(tmp_path, *arguments):
     line += ["--json", str(results)]
     if missing := steps.Steps(steps.parse(line)).missing():
         pytest.skip("; ".join(missing))
-    done = subprocess.run(
-        [STEPS, *line],
-        capture_output=True, text=True, timeout=6 * PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = ran([STEPS, *line], timeout=6 * PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, json.loads(results.read_text())
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from braid_build import REPOSITORY
+from braid_build import REPOSITORY, ran
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("cmake", "ninja", "clang-tidy"))), reason="needs cmake, ninja and clang-tidy"
@@ -41,10 +41,7 @@ def tidy(folder: pathlib.Path, cache: pathlib.Path) -> subprocess.CompletedProce
     build = folder / "build"
     for command in (["cmake", "-G", "Ninja", "-S", folder, "-B", build], ["ninja", "-C", build]):
         subprocess.run(command, check=True, capture_output=True)
-    return subprocess.run(
-        [folder / "scripts" / "tidy", build],
-        env=os.environ | {"BRAID_CACHE": str(cache)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return ran([folder / "scripts" / "tidy", build], env=os.environ | {"BRAID_CACHE": str(cache)})
 
 
 # Whether the build joins sources, and what there is to look at then.

@@ -2,11 +2,10 @@
 """bench/train on a real cluster of two nodes."""
 
 import json
-import subprocess
 
 import pytest
 from bench_tools import TRAIN
-from braid_build import BUILD, IS_SANITIZED, PATIENCE_S
+from braid_build import BUILD, IS_SANITIZED, PATIENCE_S, ran
 from measure.training import train as bench
 from real_cluster import needs_daemons
 
@@ -25,10 +24,7 @@ def train(tmp_path, *arguments, exit_code=0):
     line = ["--nodes", "2", "--build", str(BUILD), "--timeout", str(2 * PATIENCE_S), *arguments]
     if missing := bench.Trainings(bench.parse(line)).missing():
         pytest.skip("; ".join(missing))
-    done = subprocess.run(
-        [TRAIN, *line, "--json", str(results)],
-        capture_output=True, text=True, timeout=6 * PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = ran([TRAIN, *line, "--json", str(results)], timeout=6 * PATIENCE_S)
     assert done.returncode == exit_code, done.stdout + done.stderr
     return done.stdout, json.loads(results.read_text())
 
@@ -90,16 +86,6 @@ def test_all_ways_to_update_train(tmp_path):
     assert rows["od-sgd"]["seeds"][0]["losses"][-1] != pytest.approx(plain[-1], rel=1e-6)
 
 
-def test_acco_ends_where_plain_braid_does(tmp_path):
-    printed, report = train(
-        tmp_path, "--systems", "braid,acco", "--seeds", "1", "--steps", "300", "--margin", "4", "--hidden", "128",
-        "--learning-rate", "0.1",
-    )  # fmt: skip
-    # One seed is some pictures of 360 better or worse; a method that fails loses tens of points.
-    assert [row["outcome"] for row in report["rows"]] == ["trains", "trains"], printed
-    assert all(seed["ranks_agree"] for row in report["rows"] for seed in row["seeds"])
-
-
 def test_a_system_that_fails_stays_in_the_table_and_the_others_go_on(tmp_path):
     # torch's batched PowerSGD gives a function of its own a matrix that it does not take.
     printed, report = train(
@@ -116,9 +102,6 @@ def test_a_system_that_fails_stays_in_the_table_and_the_others_go_on(tmp_path):
 
 def test_what_braid_refuses_is_told_before_anything_starts(tmp_path):
     results = tmp_path / "results.json"
-    done = subprocess.run(
-        [TRAIN, "--build", str(BUILD), "--systems", "braid,braid:int9", "--json", str(results), *PICTURES],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = ran([TRAIN, "--build", str(BUILD), "--systems", "braid,braid:int9", "--json", str(results), *PICTURES])
     assert done.returncode == 2 and "braid:int9: braid-bench: no codec is named 'int9'" in done.stderr
     assert done.stdout == "" and not results.exists()

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from braid_build import PATIENCE_S, REPOSITORY
+from braid_build import REPOSITORY, ran
 
 SCRIPT = REPOSITORY / "scripts" / "with-ucx"
 
@@ -14,9 +14,7 @@ SCRIPT = REPOSITORY / "scripts" / "with-ucx"
 def with_ucx(checkout: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess:
     (checkout / "scripts").mkdir()
     script = shutil.copy(SCRIPT, checkout / "scripts")
-    return subprocess.run(
-        [script, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    return ran([script, *arguments])
 
 
 def test_the_command_gets_the_libraries_of_that_version(tmp_path, monkeypatch):
