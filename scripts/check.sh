@@ -127,7 +127,7 @@ sanitize() { # PRESET ROOM...
   else
     targets=(-- "${programs[@]}" "${rooms[@]/%/_test}")
     regex="^($(IFS='|'; echo "${rooms[*]}"))_test\\."
-    tests=(-m sanitized)
+    tests=(-m "sanitized and not plain")
   fi
   if build "$preset" "${targets[@]}"; then
     unit_tests "$preset" 1200 "$regex"

@@ -6,23 +6,27 @@ from collections.abc import Callable, Iterator
 import pytest
 from braid_build import IS_BUILT
 from cluster_tool import REFUSED
-from real_cluster import Cluster, Trainer, told_of_trainers
+from real_cluster import Cluster
+from trainer_process import Trainer, told_of_trainers
 
 
 # These take longest. Those that run beside each other end together if these begin first.
 LONG_FILES = [
     f"test_{name}.py"
     for name in (
-        "live_planning", "packages", "algorithms", "failures", "disagreements", "polling", "collectives", "check_runs",
-        "compare", "training_bench", "strangers", "shares", "users", "silent_paths", "tuning", "live_network",
+        "explain", "packages", "updates", "failures", "live_planning", "train", "users", "disagreements", "timeline",
+        "registrations", "full_size_loss", "strangers", "polling", "algorithms", "updates_codecs", "codecs",
+        "page_browser", "outages",
     )
 ]  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "sanitized: memory or threads can go wrong here; a usual check runs it under the sanitizers, too"
-    )
+    for mark in (
+        "sanitized: memory or threads can go wrong here; a usual check runs it under the sanitizers, too",
+        "plain: not this one of such a file: it waits long, for what others of the file do in less time",
+    ):
+        config.addinivalue_line("markers", mark)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

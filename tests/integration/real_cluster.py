@@ -24,9 +24,11 @@ from braid_build import (
     PATIENCE_S,
     braidctl,
     python,
+    ran,
     trainer_environment,
 )
 from cluster_tool import CLUSTER, REFUSED
+from trainer_process import Trainer, until
 
 TRAINER = str(pathlib.Path(__file__).resolve().parent / "trainer.py")
 
@@ -45,82 +47,6 @@ PR_SET_PDEATHSIG = 1
 # For daemons that stand still for a moment.
 PEERS_WAIT = "control.peer_timeout_ms=600000"
 _job_numbers = itertools.count(1)
-
-
-class Trainer:
-    """One rank that runs lines of trainer.py's language."""
-
-    of_this_test: list["Trainer"] = []
-
-    def __init__(self, node: "Node", rank: int, argv: list[str], environment: dict[str, str]):
-        self.node, self.rank = node, rank
-        self._killed_by_test = False
-        Trainer.of_this_test.append(self)
-        self._out = tempfile.TemporaryFile("w+", errors="replace")
-        self.process = subprocess.Popen(
-            node.enter(argv),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._out,
-            stderr=subprocess.STDOUT,
-        )
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def output(self) -> str:
-        # pread: the position of the file is shared with the process that writes it.
-        size = os.fstat(self._out.fileno()).st_size
-        return os.pread(self._out.fileno(), size, 0).decode(errors="replace")
-
-    def wait_for(self, text: str) -> None:
-        until(lambda: text in self.output() or self.process.poll() is not None, f"'{text}'")
-        assert text in self.output(), f"rank {self.rank} ended early:\n{self.output()}"
-
-    def results(self) -> list[dict]:
-        """What it has reported; call it when the trainer has ended, or said what you wait for."""
-        return [json.loads(line) for line in re.findall(r"^RESULT (.*)$", self.output(), re.M)]
-
-    def end(self) -> int:
-        try:
-            return self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise AssertionError(f"rank {self.rank} hangs:\n{self.output()}") from None
-
-    def result(self) -> dict:
-        """The report of a trainer that ended well."""
-        assert self.end() == 0, f"rank {self.rank}:\n{self.output()}"
-        return self.results()[-1]
-
-    def error(self) -> dict:
-        """The braid error that ended it: `error`, `text`, `at`."""
-        assert self.end() == 3, f"rank {self.rank} did not end with an error:\n{self.output()}"
-        return self.results()[-1]
-
-    def kill(self) -> None:
-        self._killed_by_test = self._killed_by_test or self.process.poll() is None
-        self.process.kill()
-        self.process.wait()
-
-    def ending(self) -> str:
-        code = self.process.poll()
-        if code is None or self._killed_by_test:
-            return "still runs" if code is None else "ran until the test killed it"
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def told_of_trainers() -> str:
-    """How each trainer of the test ended, with its last line; then all that they said."""
-    endings, outputs = [], []
-    for one in Trainer.of_this_test:
-        output = one.output().strip()
-        title = f"rank {one.rank} on {one.node.name}, process {one.pid}"
-        endings.append(f"{title}: {one.ending()}; last: {output.rpartition(chr(10))[2][:200]}")
-        outputs.append(f"{title} said:\n{output[-4000:]}")
-    return "\n".join([*endings, "", *outputs])
 
 
 def end_running(trainers: list[Trainer]) -> None:
@@ -150,9 +76,7 @@ class Node:
         return ["ip", "netns", "exec", self.namespace, *argv]
 
     def run(self, *argv: str) -> str:
-        done = subprocess.run(
-            self.enter(list(argv)), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
+        done = ran(self.enter(list(argv)))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -382,13 +306,6 @@ with open_job() as job:
 """
 # What most failure tests run: a job that adds up until something happens.
 SUM_FOREVER = "sum_forever(open_job())"
-
-
-def until(condition, what: str, seconds: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
 
 
 def wait_until_running(trainers: list[Trainer]) -> None:

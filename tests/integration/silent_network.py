@@ -2,11 +2,10 @@
 """Packets that get lost without a word, in the namespace of one node."""
 
 import contextlib
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from braid_build import PATIENCE_S
+from braid_build import PATIENCE_S, ran
 from real_cluster import Node
 
 CONTROL_PORT = 7410
@@ -15,19 +14,13 @@ CONTROL_PORT = 7410
 def change(node: Node, action: str, rules: list[str]) -> None:
     """action: -A adds, -D deletes."""
     for rule in rules:
-        done = subprocess.run(
-            node.enter(["iptables", "-w", action, *rule.split()]),
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        done = ran(node.enter(["iptables", "-w", action, *rule.split()]))
         assert done.returncode == 0, f"{rule}: {done.stderr}"
 
 
 def skip_without_packet_filter(node: Node) -> None:
     try:
-        done = subprocess.run(
-            node.enter(["iptables", "-w", "-S"]),
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        done = ran(node.enter(["iptables", "-w", "-S"]))
     except FileNotFoundError:
         pytest.skip("iptables is not installed")
     if done.returncode != 0:

@@ -63,7 +63,7 @@ def silence(where: list[str]) -> int:
     for _ in range(SILENT_CONNECTIONS):
         with contextlib.suppress(OSError):
             doors.append(dial(where))
-    time.sleep(2)
+    time.sleep(2)  # the silence, longer than debug.connect_timeout_ms
     for door in doors:
         door.close()
     return len(doors)

@@ -86,6 +86,7 @@ def test_splits_that_differ_are_refused_with_both_numbers(cluster_of, placed, gi
     cluster.expect_healthy(placed)
 
 
+@pytest.mark.plain
 @PLACES
 def test_a_name_that_only_one_rank_has_ends_at_the_deadline_with_who_did_what(cluster_of, placed):
     cluster = cluster_of(3)
@@ -108,6 +109,7 @@ def test_a_name_that_only_one_rank_has_ends_at_the_deadline_with_who_did_what(cl
     cluster.expect_healthy(placed)
 
 
+@pytest.mark.plain
 @PLACES
 def test_a_rank_that_never_submits_is_named_with_what_it_did_last(cluster_of, placed):
     cluster = cluster_of(3)
@@ -134,11 +136,11 @@ ended(job, job.submit(b, 5, np.ones(3, np.int32), timeout=ARGUMENT))
     cluster.expect_healthy(placed)
 
 
+@pytest.mark.plain
 def test_ranks_that_never_join_are_named_when_the_time_is_over(cluster_of):
     cluster = cluster_of(3)
     seconds = 20 if IS_SANITIZED else IN_VAIN_S
-    four = {"WORLD_SIZE": "4"}
-    started = cluster.start(OPEN, nodes=[0, 1], argument=seconds, environment=four)
+    started = cluster.start(OPEN, nodes=[0, 1], argument=seconds, environment={"WORLD_SIZE": "4"})
     for trainer in started:
         error = trainer.error()
         assert error["error"] == "BRAID_ERROR_DEADLINE_EXCEEDED", error

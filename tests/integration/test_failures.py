@@ -28,11 +28,12 @@ SUBMIT_ONE = """
 job = open_job()
 tensor = job.register([TensorSpec("layer1.bias", DType.FLOAT32, 4)])[0]
 say("RUNNING")
-if RANK == ARGUMENT:
+if RANK == 1:
     job.close()
     report(left=True)
 else:
-    time.sleep(0.3)
+    while not os.path.exists(ARGUMENT):
+        time.sleep(0.02)
     ended(job, job.submit(tensor, 0, np.ones(4, np.float32)))
 """
 
@@ -62,7 +63,7 @@ def kill_trainers_of(cluster: Cluster, source: str, placed: list[int]) -> None:
     for victim in (0, len(placed) - 1):
         trainers = cluster.start(source, nodes=placed)
         wait_until_running(trainers)
-        time.sleep(random.uniform(0, 0.2))
+        time.sleep(random.uniform(0, 0.2))  # at any moment
         trainers[victim].kill()
         for trainer in trainers:
             if trainer.rank != victim:
@@ -98,7 +99,7 @@ def test_a_trainer_killed_at_any_moment_of_its_start(cluster_of):
     before = cluster.settled_footprints()
     for delay in (0.0, 0.1, 0.2, 0.3):
         trainers = cluster.start("open_job(timeout=2).close()\nsum_forever(open_job(timeout=2))")
-        time.sleep(delay + random.uniform(0, 0.05))
+        time.sleep(delay + random.uniform(0, 0.05))  # where its start is then is chance
         trainers[1].kill()
         for trainer in (trainers[0], trainers[2]):
             # Killed before it asked to join, it is a rank that never came.
@@ -131,10 +132,11 @@ def test_a_forked_child_does_not_hide_the_death_of_its_parent(cluster_of):
 
 
 @pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0]], ids=str)
-def test_a_rank_that_leaves_early_is_named(cluster_of, placed):
-    cluster = cluster_of(3)
-    trainers = cluster.start(SUBMIT_ONE, nodes=placed, argument=1)
+def test_a_rank_that_leaves_early_is_named(cluster_of, tmp_path, placed):
+    cluster, has_left = cluster_of(3), tmp_path / "rank 1 has left"
+    trainers = cluster.start(SUBMIT_ONE, nodes=placed, argument=str(has_left))
     assert trainers[1].result()["left"]
+    has_left.touch()
     for trainer in trainers:
         if trainer.rank != 1:
             error = trainer.error()
@@ -164,6 +166,7 @@ def test_a_stopped_daemon_is_lost_after_the_peer_timeout(cluster_of):
     cluster.expect_healthy()
 
 
+@pytest.mark.plain
 def test_who_waits_is_told_that_the_own_daemon_is_stopped_and_goes_on_when_it_does(cluster_of):
     cluster = cluster_of(1)
     waiting, late = cluster.start(WAIT_FOR_LATE, nodes=[0, 0])
@@ -181,6 +184,7 @@ def test_who_waits_is_told_that_the_own_daemon_is_stopped_and_goes_on_when_it_do
     cluster.expect_healthy()
 
 
+@pytest.mark.plain
 def test_a_network_that_is_gone_is_told_like_a_lost_node(cluster_of):
     cluster = cluster_of(3)
     trainers = cluster.start(SUM_FOREVER)
@@ -223,7 +227,7 @@ def test_the_coordinators_node_may_come_up_late_and_is_named_if_it_does_not(clus
         assert f"MASTER_ADDR {node.address}" in text, text
     join = "open_job(timeout=60).close()\nreport(good=True)"
     late = cluster.start(join, nodes=[1, 2], environment=there)
-    time.sleep(1)  # they look for it, and look again
+    time.sleep(1)  # nobody is there for a while: they look for it, and look again
     node.restart()
     for trainer in late:
         assert trainer.result()["good"]

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import pytest
-from braid_build import IS_SANITIZED
+from braid_build import IS_SANITIZED, ran
 from cluster_tool import CLUSTER
 from real_cluster import (
     PEERS_WAIT,
@@ -46,10 +46,7 @@ def data_connections(node, unread_bytes: int = 0) -> list[tuple[str, str]]:
 
 def kill_connection(node, ports: tuple[str, str]) -> bool:
     """Both ends get a reset. False if the kernel would not do it."""
-    subprocess.run(
-        node.enter(["ss", "-K", "-tn", "sport", "=", f":{ports[0]}", "dport", "=", f":{ports[1]}"]),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    ran(node.enter(["ss", "-K", "-tn", "sport", "=", f":{ports[0]}", "dport", "=", f":{ports[1]}"]))
     return ports not in data_connections(node)
 
 
@@ -122,7 +119,7 @@ def test_a_network_that_stutters_is_no_failure(cluster_of):
     node = cluster.nodes[2]
     for _ in range(2):
         node.run("ip", "link", "set", node.interface, "down")
-        time.sleep(0.5)
+        time.sleep(0.5)  # the stutter
         node.run("ip", "link", "set", node.interface, "up")
         expect_to_go_on(trainers)
     end_running(trainers)

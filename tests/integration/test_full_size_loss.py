@@ -2,11 +2,10 @@
 """A path that loses every packet of full size without a word, as where a hop has a smaller MTU and ICMP is dropped."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from braid_build import PATIENCE_S
+from braid_build import ran
 from real_cluster import Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
 from second_rail import two_rail_cluster
 from silent_network import CONTROL_PORT, dropped, skip_without_packet_filter
@@ -48,10 +47,7 @@ def skip_without_packet_lengths(node: Node) -> None:
 def send_packets_one_by_one(nodes: list[Node], device: str) -> None:
     """What is dropped are packets, not the 64 KiB that the kernel makes them of later."""
     for node in nodes:
-        done = subprocess.run(
-            node.enter(["ip", "link", "set", "dev", device, "gso_max_segs", "1"]),
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        done = ran(node.enter(["ip", "link", "set", "dev", device, "gso_max_segs", "1"]))
         if done.returncode != 0:
             pytest.skip(f"segments cannot be sent one by one here: {done.stderr}")
 
@@ -72,6 +68,7 @@ def expect_recognised(sender: Node, receiver: Node, rail: str = "eth0") -> None:
     assert any(text in error for error in errors), errors
 
 
+@pytest.mark.plain
 def test_a_job_begins_on_such_a_path(cluster):
     first, second = cluster.nodes
     with dropped(second, FULL_SIZE):
@@ -109,6 +106,7 @@ def test_a_job_goes_on_where_one_of_two_rails_is_such_a_path():
             trainer.kill()
 
 
+@pytest.mark.plain
 def test_where_the_smallest_segments_are_lost_too_the_error_at_the_deadline_says_so(cluster, tmp_path):
     first, second = cluster.nodes
     lost = f"packets of full size are lost on the path from this node to node '{second.name}'"

@@ -44,7 +44,7 @@ def awake_threads(pid: int) -> set[str]:
 def test_daemons_with_open_jobs_that_do_nothing(cluster_of):
     cluster = cluster_of(3)
     wait_until_running(cluster.start(IDLE) + cluster.start(IDLE, nodes=[0, 0, 1]))
-    time.sleep(0.5)
+    time.sleep(0.5)  # what was begun may end; whatever goes on is counted below
     pids = [node.daemon_pid for node in cluster.nodes]
     # A thread that never sleeps wakes up never, and is awake whenever one looks.
     always_awake = {pid: awake_threads(pid) for pid in pids}

@@ -2,11 +2,10 @@
 """A node whose second network card gets its link after the daemon has started."""
 
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from braid_build import PATIENCE_S
+from braid_build import ran
 from real_cluster import Cluster, end_running, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
@@ -71,10 +70,7 @@ def test_without_any_link_the_daemon_says_so_and_ends(cabled, node):
     one = cabled.nodes[node]
     one.signal(signal.SIGKILL)
     cabled.wait_until_gone(one)
-    done = subprocess.run(
-        with_rails(one.daemon_command, "[eth1]"),
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = ran(with_rails(one.daemon_command, "[eth1]"))
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
     reason = "is down" if node else "has no carrier"

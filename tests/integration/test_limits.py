@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from braid_build import BENCH, BRAIDCTL, EXAMPLE_TRAINER, PATIENCE_S
+from braid_build import BENCH, BRAIDCTL, EXAMPLE_TRAINER, ran
 from real_cluster import SHORT_JOB, SUM_FOREVER, needs_daemons, wait_until_running
 from second_user import NOBODY, needs_nobody, way_opened
 from test_operations import Alone
@@ -59,10 +59,7 @@ BOUND = ["prlimit", f"--fsize={FILE_BYTES}"]
 def test_a_limit_on_the_trainers_files_is_named(cluster_of):
     node = cluster_of(1).nodes[0]
     # In C: Python's interpreter ignores the signal that the kernel sends.
-    done = subprocess.run(
-        node.enter([*BOUND, EXAMPLE_TRAINER]), capture_output=True, text=True,
-        timeout=PATIENCE_S, check=False, env={**os.environ, "BRAID_SOCKET": node.socket},
-    )  # fmt: skip
+    done = ran(node.enter([*BOUND, EXAMPLE_TRAINER]), env={**os.environ, "BRAID_SOCKET": node.socket})
     assert done.returncode == 1, done
     assert f"process 'braid-example-trainer' may only make files of {FILE_BYTES} bytes" in done.stderr, done
     assert "ulimit -f unlimited" in done.stderr, done
@@ -71,10 +68,7 @@ def test_a_limit_on_the_trainers_files_is_named(cluster_of):
 def test_a_limit_on_the_daemons_files_is_named_to_trainers(tmp_path):
     with Alone(tmp_path, launcher=BOUND) as daemon:
         for _ in range(2):  # It goes on.
-            done = subprocess.run(
-                [EXAMPLE_TRAINER], capture_output=True, text=True,
-                timeout=PATIENCE_S, check=False, env={**os.environ, "BRAID_SOCKET": daemon.socket},
-            )  # fmt: skip
+            done = ran([EXAMPLE_TRAINER], env={**os.environ, "BRAID_SOCKET": daemon.socket})
             assert done.returncode == 1, done
             assert f"process 'braidd' may only make files of {FILE_BYTES} bytes" in done.stderr, done
         assert daemon.process.poll() is None
@@ -95,10 +89,9 @@ def test_a_user_outside_of_the_group_is_told_which_group(cluster_of):
     cluster = cluster_of(1)
     node = cluster.nodes[0]
     with way_opened(node.socket):
-        done = subprocess.run(
+        done = ran(
             node.enter([*NOBODY, BENCH, "allreduce", "--sizes", "4"]),
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd="/",
-            env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": node.address,
+            cwd="/", env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": node.address,
                  "BRAID_SOCKET": node.socket, "BRAID_JOB": "forbidden"},
         )  # fmt: skip
     assert done.returncode != 0

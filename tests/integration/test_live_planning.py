@@ -152,7 +152,7 @@ def test_a_daemon_that_stands_still_loses_nothing(train, stopped):
         node = cluster.nodes[stopped]
         for _ in range(2):
             node.signal(signal.SIGSTOP)
-            time.sleep(1)
+            time.sleep(1)  # many steps long
             node.signal(signal.SIGCONT)
             time.sleep(0.3)
 
@@ -263,11 +263,4 @@ def test_a_planned_tensor_is_reduced_only(cluster_of):
         error = trainer.error()
         assert error["error"] == "BRAID_ERROR_INVALID_ARGUMENT", error
         assert "is planned; each step submits it by itself, as an all-reduce" in error["text"]
-    cluster.expect_healthy()
-
-
-def test_plans_end_with_their_job(cluster_of):
-    cluster = cluster_of(3, *EXACT)
-    cluster.start(TRAIN, argument={"steps": 20, "tensors": 10})[0].result()
-    until(lambda: all(not node.status()["jobs"] for node in cluster.nodes), "all jobs are gone")
     cluster.expect_healthy()

@@ -12,7 +12,7 @@ import time
 import pytest
 from braid_build import PATIENCE_S
 from real_cluster import SHORT_JOB, needs_daemons, until
-from single_daemon import DatagramSocket, SingleDaemon
+from single_daemon import SingleDaemon
 
 pytestmark = needs_daemons
 

@@ -8,17 +8,14 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
-from braid_build import BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl
+from braid_build import BRAIDCTL, BRAIDD, PATIENCE_S, REPOSITORY, braidctl, ran
 from real_cluster import SUM_FOREVER, needs_daemons, until, wait_until_running
 
 pytestmark = needs_daemons
 
 
 def braidd(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [BRAIDD, *arguments],
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return ran([BRAIDD, *arguments])
 
 
 def free_port() -> int:
@@ -107,7 +104,7 @@ def test_an_unknown_rail_keeps_it_from_starting_and_names_the_others(tmp_path):
 def test_versions_agree():
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
     assert braidd("--version").stdout.split() == ["braidd", version]
-    done = subprocess.run([BRAIDCTL, "--version"], capture_output=True, text=True, check=False)
+    done = ran([BRAIDCTL, "--version"])
     assert done.returncode == 0 and version in done.stdout
 
 

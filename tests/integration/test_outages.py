@@ -34,7 +34,7 @@ def steps(trainer) -> int:
 
 def outage(node, seconds: float) -> None:
     node.run("ip", "link", "set", node.interface, "down")
-    time.sleep(seconds)
+    time.sleep(seconds)  # how long it is away is what these tests are about
     node.run("ip", "link", "set", node.interface, "up")
 
 
@@ -62,6 +62,7 @@ def test_a_job_outlives_outages(cluster_of):
         assert "is silent" not in node.log() and "has ended:" not in node.log()
 
 
+@pytest.mark.plain
 def test_a_job_outlives_an_outage_that_costs_it_every_flow(cluster_of):
     cluster = cluster_of(3, *PATIENT)
     trainers = cluster.start(SUMS)

@@ -11,7 +11,7 @@ import subprocess
 import urllib.parse
 
 import pytest
-from braid_build import BRAIDD, IS_SANITIZED, PATIENCE_S, braidctl
+from braid_build import BRAIDD, IS_SANITIZED, PATIENCE_S, braidctl, ran
 from page_fixture import HOSTILE
 from real_cluster import SUM_FOREVER, Node, end_running, needs_daemons, until, wait_until_running
 from second_user import GROUP_SETTING, NOBODY, needs_nobody, start_neighbour, way_opened
@@ -168,7 +168,7 @@ def test_a_token_that_is_no_secret_keeps_it_from_starting(tmp_path):
     def error_with(**more: str) -> str:
         given = {**settings, **{name.replace("__", "."): value for name, value in more.items()}}
         argv = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
-        done = subprocess.run([BRAIDD, *argv], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = ran([BRAIDD, *argv])
         assert done.returncode != 0
         return done.stderr
 
@@ -182,6 +182,7 @@ def test_a_token_that_is_no_secret_keeps_it_from_starting(tmp_path):
     assert "there is no such file; make one with" in error_with(page__access=f"{tmp_path}/nothing")
 
 
+@pytest.mark.plain
 def test_who_stops_in_the_middle_holds_up_nobody_for_long(alone):
     stuck = []
     try:
@@ -329,10 +330,7 @@ def test_it_is_not_ready_while_it_drains(cluster_of):
     node.signal(signal.SIGTERM)
 
     def said() -> str:
-        done = subprocess.run(
-            node.enter(["curl", "-s", f"http://{node.address}:9431/readyz"]),
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        done = ran(node.enter(["curl", "-s", f"http://{node.address}:9431/readyz"]))
         assert done.stdout in ("ready\n", "stopping: takes no new trainers\n"), done
         return done.stdout
 

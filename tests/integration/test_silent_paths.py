@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths that lose packets without a word: the job goes on over the others, with exact sums."""
 
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -51,6 +50,7 @@ def test_one_flow_is_silent(cluster_of, directions):
     kill(trainers)
 
 
+@pytest.mark.plain
 def test_all_flows_are_silent_while_the_nodes_see_each_other(cluster_of):
     cluster = cluster_of(2, *SETTINGS)
     node = cluster.nodes[1]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from braid_build import IS_SANITIZED, PATIENCE_S
+from braid_build import IS_SANITIZED, PATIENCE_S, ran
 from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
@@ -35,10 +35,7 @@ def listening_ports(node) -> list[int]:
 
 
 def visit(node, how: str, *where: str) -> int:
-    done = subprocess.run(
-        node.enter([sys.executable, STRANGERS, how, *where]),
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = ran(node.enter([sys.executable, STRANGERS, how, *where]))
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 

@@ -8,7 +8,7 @@ from second_user import GROUP_SETTING, needs_nobody, start_neighbour, way_opened
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
 
-# What 190 registrations take that stay is eight times as much.
+# What 90 registrations take that stay is almost four times as much.
 RSS_GROWTH_MAX = (128 if IS_SANITIZED else 16) << 20
 TENSORS_MAX = 5000
 
@@ -53,9 +53,9 @@ job.close()
 
 
 @needs_nobody
-def test_two_hundred_models_one_after_the_other_leave_nothing(cluster_of):
+def test_a_hundred_models_one_after_the_other_leave_nothing(cluster_of):
     cluster = cluster_of(2, GROUP_SETTING, f"debug.user_tensors_max={TENSORS_MAX}")
-    folds = 40 if IS_SANITIZED else 200
+    folds = 40 if IS_SANITIZED else 100
     with way_opened(cluster.nodes[0].socket), way_opened(cluster.nodes[1].socket):
         trainers = [
             start_neighbour(
