@@ -173,6 +173,16 @@ TEST_F(EngineChunks, that_come_before_go_are_added_at_once_and_passed_on_at_go) 
   EXPECT_TRUE(was_sent(Phase::ReduceScatter, 2, 0));
 }
 
+TEST_F(EngineChunks, that_come_twice_are_added_once) {
+  engine_->start(make_operation());
+  engine_->go({7, 8, 9});
+  receive(header(Phase::ReduceScatter, 1, 0));
+  const size_t sent = link_.chunks.size();
+  receive(header(Phase::ReduceScatter, 1, 0));
+  EXPECT_EQ(engine_->counters().chunks_duplicate, 1U);
+  EXPECT_EQ(link_.chunks.size(), sent);
+}
+
 TEST_F(EngineChunks, with_impossible_numbers_are_counted_and_change_nothing) {
   engine_->start(make_operation());
   engine_->go({7, 8, 9});
