@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinator sends back to plain elements what loses too much.
-#include "coordinator/plan_director_tuning_testing.h"
+#include "coordinator/plan_director_testing.h"
 
 namespace braid {
 namespace {

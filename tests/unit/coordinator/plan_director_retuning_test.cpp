@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every set of a job is tuned, one after the other, and all of them again on another network.
-#include "coordinator/plan_director_tuning_testing.h"
+#include "coordinator/plan_director_testing.h"
 
 namespace braid {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinator tunes what it plans.
-#include "coordinator/plan_director_tuning_testing.h"
+#include "coordinator/plan_director_testing.h"
 
 namespace braid {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets that some nodes, then all, have no more.
-#include "coordinator/plan_director_tuning_testing.h"
+#include "coordinator/plan_director_testing.h"
 
 namespace braid {
 namespace {

@@ -111,19 +111,6 @@ TEST_F(EngineUrgency, chunks_are_as_urgent_as_their_operation) {
   engine_->abort_job(kJob);
 }
 
-TEST_F(EngineUrgency, what_is_not_planned_goes_before_what_is_in_order_of_arrival) {
-  submit(100, 0);
-  submit(1, urgency_of(0, 1 << 20));
-  submit(2, kMostUrgent);
-  submit(3, kMostUrgent);
-  std::vector<uint64_t> order;
-  for (int i = 0; i < 3; ++i) {
-    end_unit();
-    order.push_back(begun());
-  }
-  EXPECT_EQ(order, (std::vector<uint64_t>{2, 3, 1}));
-}
-
 TEST_F(EngineUrgency, a_small_operation_goes_between_the_units_of_a_large_one) {
   submit(1, 3, 5);
   end_unit();

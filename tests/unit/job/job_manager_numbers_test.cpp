@@ -65,13 +65,6 @@ TEST_F(JobManagerNumbersTest, CountEachStepOfPlannedTensorsOnce) {
   wait_for([&] { return only().arena_memory_bytes > 0 && only().result_memory_bytes > 0; });
 }
 
-TEST_F(JobManagerNumbersTest, GoWhenAllRanksHaveLeft) {
-  open_job(2);
-  ASSERT_EQ(board_.totals().size(), 1u);
-  for (auto& trainer : trainers_) trainer->leave();
-  wait_for([&] { return board_.totals().empty(); });
-}
-
 TEST_F(JobManagerNumbersTest, GoWhenTheJobFails) {
   open_job(2);
   ASSERT_EQ(board_.totals().size(), 1u);

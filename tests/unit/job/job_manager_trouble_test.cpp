@@ -86,27 +86,6 @@ TEST_F(JobManagerTroubleTest, ATrainerCannotLeaveBeforeItIsIn) {
   open_job(2);
 }
 
-TEST_F(JobManagerTroubleTest, LocalRanksThatDisagreeAreToldWho) {
-  add_trainer().open("train", 0, 2, kThisNode);
-  add_trainer().open("train", 1, 2, kThisNode);
-  wait_for([&] { return trainers_[0]->is_open && trainers_[1]->is_open; });
-  trainers_[0]->register_tensors({{"w", 4}});
-  trainers_[1]->register_tensors({{"w", 5}});
-  wait_for([&] { return !trainers_[0]->registered.empty() && !trainers_[1]->registered.empty(); });
-  trainers_[0]->submit(1, 0, 0);
-  wait_for([&] { return manager_->jobs().operations_pending() == 1; });
-  trainers_[1]->submit(1, 0, 0);
-  expect_failure(StatusCode::Mismatch,
-                 {"'w' step 0", "rank 0", "float32 × 4", "rank 1", "float32 × 5"});
-}
-
-TEST_F(JobManagerTroubleTest, ADeadlineNamesTheRankThatIsMissing) {
-  open_job(2);
-  trainers_[0]->submit(1, 0, 0, 0, [](proto::SubmitEntry& entry) { entry.timeout_ms = 20; });
-  expect_failure(StatusCode::DeadlineExceeded,
-                 {"'w' step 0", "float32 × 4", "20 ms", "rank 1", "'here'", "rank 1"});
-}
-
 TEST_F(JobManagerTroubleTest, ADeadlineSaysWhatTheMissingRankDidLast) {
   open_job(2);
   trainers_[1]->submit(1, 0, 8);

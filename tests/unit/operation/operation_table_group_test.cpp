@@ -11,7 +11,6 @@ namespace {
 
 using testing::all_reduce;
 using testing::is_error;
-using testing::names;
 
 // A group of 'a' (10 elements), 'b' (20) and 'c' (5), float32.
 class OperationTableGroupTest : public testing::OperationTableTest {
@@ -149,13 +148,6 @@ TEST_F(OperationTableGroupTest, TheExtentIsFreeWhenAllMembersOfAllLocalRanksAreB
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(OperationTableGroupTest, NothingIsGivenBackBeforeItIsDone) {
-  make({{0}, {1}}, 0);
-  ASSERT_TRUE(submit_part(0, 1, 2).is_ok());
-  EXPECT_TRUE(is_error(table_->release(0, member_key(1, 2)), StatusCode::Protocol,
-                       {"rank 0", "'a' and 2 more", "1", "float32 × 35"}));
-}
-
 TEST_F(OperationTableGroupTest, NoMemberIsSubmittedTwice) {
   make({{3, 5}, {0, 1, 2, 4}}, 0);
   ASSERT_TRUE(submit_part(1, 2, 1).is_ok());
@@ -229,20 +221,6 @@ TEST_F(OperationTableGroupTest, KnowsWhoHasNotSubmittedAndWhat) {
             "");  // of what nobody has submitted: no members
   ASSERT_TRUE(submit(0, 9, all_reduce(1)).is_ok());
   EXPECT_EQ(table_->log().first_missing(key(9), 6), "");  // a single tensor names itself
-}
-
-TEST_F(OperationTableGroupTest, AMissedDeadlineSaysHowManyTensorsWait) {
-  make({{0, 1}}, 0);
-  Submission hurried = part(0, 3, 1);
-  hurried.deadline_ns = 500;
-  hurried.timeout_ms = 2;
-  ASSERT_TRUE(submit_part(0, 3, 0).is_ok());
-  ASSERT_TRUE(table_->submit(hurried, {form_, 1}).is_ok());
-  const auto overdue = table_->take_overdue(500);
-  ASSERT_TRUE(overdue.has_value());
-  EXPECT_EQ(overdue->key, key(3));
-  EXPECT_EQ(overdue->timeout_ms, 2u);
-  EXPECT_TRUE(names(overdue->description, {"'a' and 2 more", "step 3"}));
 }
 
 TEST_F(OperationTableGroupTest, ARankThatLeavesHalfWayThroughAGroupFailsTheJob) {

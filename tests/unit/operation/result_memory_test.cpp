@@ -87,6 +87,10 @@ class ResultMemoryTest : public testing::LoopTest {
       run_until([&] { return is_over; });
     }
   }
+  // The thread does nothing more until release_ has a value.
+  void block() {
+    worker_.post([wait = release_.get_future().share()] { wait.wait(); });
+  }
   void pass_rounds(ResultMemory& memory, uint32_t rounds) {
     for (uint32_t i = 0; i < rounds; ++i) {
       memory.pass_round();
@@ -94,6 +98,7 @@ class ResultMemoryTest : public testing::LoopTest {
     }
   }
 
+  std::promise<void> release_;
   WorkThread worker_{*loop_, "work"};
 };
 
@@ -154,8 +159,7 @@ TEST_F(ResultMemoryTest, MemoryComesLaterInSlices) {
 
 // A kernel that takes long holds up no loop.
 TEST_F(ResultMemoryTest, TheLoopGoesOnWhileMemoryIsReserved) {
-  std::promise<void> release;
-  worker_.post([&] { release.get_future().wait(); });
+  block();
   const auto memory = make(8 << 20);
   ASSERT_TRUE(memory->allocate(8 << 20).is_ok());
   int ticks = 0;
@@ -163,13 +167,12 @@ TEST_F(ResultMemoryTest, TheLoopGoesOnWhileMemoryIsReserved) {
   ticker.start_repeating(1, [&] { ++ticks; });
   run_until([&] { return ticks > 3; });
   EXPECT_FALSE(memory->has_memory(0, 8 << 20));
-  release.set_value();
+  release_.set_value();
   wait_for_memory(*memory, 0, 8 << 20);
 }
 
 TEST_F(ResultMemoryTest, JobsTakeTurnsBySlices) {
-  std::promise<void> release;
-  worker_.post([&] { release.get_future().wait(); });
+  block();
   const auto large = make(2 * ResultMemory::kReserveSliceBytes);
   const auto small = make(4096);
   bool small_came_first = false;
@@ -177,7 +180,7 @@ TEST_F(ResultMemoryTest, JobsTakeTurnsBySlices) {
       [&](const Status&) { small_came_first = !large->has_memory(0, large->size()); });
   ASSERT_TRUE(large->allocate(large->size()).is_ok());
   ASSERT_TRUE(small->allocate(4096).is_ok());
-  release.set_value();
+  release_.set_value();
   wait_for_memory(*large, 0, large->size());
   EXPECT_TRUE(small_came_first);
 }
@@ -235,15 +238,14 @@ TEST_F(KeptResultsTest, WhatMayStillBeReadStaysAndCounts) {
 }
 
 TEST_F(ResultMemoryTest, MayEndWhileMemoryIsReserved) {
-  std::promise<void> release;
-  worker_.post([&] { release.get_future().wait(); });
+  block();
   auto memory = make(8 << 20);
   bool was_told = false;
   memory->set_growth_callback([&](const Status&) { was_told = true; });
   ASSERT_TRUE(memory->allocate(8 << 20).is_ok());
   const Fd copy(::dup(memory->fd_for_reader()));
   memory.reset();
-  release.set_value();
+  release_.set_value();
   settle();
   EXPECT_FALSE(was_told);
 }
@@ -251,7 +253,6 @@ TEST_F(ResultMemoryTest, MayEndWhileMemoryIsReserved) {
 TEST_F(ResultMemoryTest, ArenasAndResultsAreUnmappedOffTheLoop) {
   auto shared = SharedMemory::create("test", 8192, SharedMemory::Access::ReadOnly);
   ASSERT_TRUE(shared);
-  std::promise<void> release;
   auto arena = share_memory(std::move(*shared), worker_);
   struct stat made {};
   ASSERT_EQ(::fstat(arena->fd(), &made), 0);
@@ -261,11 +262,11 @@ TEST_F(ResultMemoryTest, ArenasAndResultsAreUnmappedOffTheLoop) {
   };
   auto memory = ResultMemory::create(worker_, "train", 8192, {arena});
   ASSERT_TRUE(memory.is_ok());
-  worker_.post([&] { release.get_future().wait(); });
+  block();
   arena.reset();
   *memory = nullptr;
   EXPECT_TRUE(is_open()) << "it was closed here";
-  release.set_value();
+  release_.set_value();
   settle();
   EXPECT_FALSE(is_open());
 }
@@ -338,14 +339,13 @@ TEST_F(ResultMemoryTest, WhatIsUsedWhileItGoesIsReservedAfterwards) {
   const auto memory = make(1ull << 30);
   memory->free(take(*memory, 60 * kMiB));
   pass_rounds(*memory, kPatience - 1);
-  std::promise<void> release;
-  worker_.post([&] { release.get_future().wait(); });
+  block();
   memory->pass_round();
   const auto again = memory->allocate(60 * kMiB);
   ASSERT_TRUE(again.is_ok());
   EXPECT_FALSE(memory->has_memory(*again, 60 * kMiB));
   EXPECT_EQ(memory->reserved_bytes(), 60 * kMiB);
-  release.set_value();
+  release_.set_value();
   wait_for_memory(*memory, *again, 60 * kMiB);
   EXPECT_EQ(pages_of(*memory), 60 * kMiB);
   settle();
@@ -390,11 +390,10 @@ TEST_F(ResultMemoryTest, MayEndWhileMemoryGoesBack) {
   auto memory = make(1ull << 30);
   memory->free(take(*memory, 60 * kMiB));
   pass_rounds(*memory, kPatience - 1);
-  std::promise<void> release;
-  worker_.post([&] { release.get_future().wait(); });
+  block();
   memory->pass_round();
   memory.reset();
-  release.set_value();
+  release_.set_value();
   settle();
 }
 

@@ -32,17 +32,10 @@ Ends ddp(const std::vector<uint64_t>& bytes) {
 
 TEST(BucketPlannersTest, DdpClosesABucketThatHoldsItsLimit) {
   EXPECT_EQ(ddp({5, 5, 5, 5, 5, 5, 5}), (Ends{2, 6, 7}));
+  EXPECT_EQ(ddp({9, 9, 19, 100, 1}), (Ends{2, 4, 5})) << "its last tensor may carry it beyond";
+  EXPECT_EQ(ddp({100, 20, 30, 1, 1}), (Ends{1, 2, 3, 5})) << "a tensor that fills it stands alone";
+  EXPECT_EQ(ddp({1, 1}), (Ends{2})) << "the last one holds what is left";
 }
-
-TEST(BucketPlannersTest, DdpLetsTheTensorThatFillsABucketCarryItBeyond) {
-  EXPECT_EQ(ddp({9, 9, 19, 100, 1}), (Ends{2, 4, 5}));
-}
-
-TEST(BucketPlannersTest, DdpGivesABucketToATensorThatFillsIt) {
-  EXPECT_EQ(ddp({100, 20, 30, 1, 1}), (Ends{1, 2, 3, 5}));
-}
-
-TEST(BucketPlannersTest, DdpsLastBucketHoldsWhatIsLeft) { EXPECT_EQ(ddp({1, 1}), (Ends{2})); }
 
 Ends horovod(const Workload& workload, LinearCost cost, uint64_t fusion_bytes) {
   PlannerOptions options;

@@ -57,20 +57,6 @@ TEST(DelayedSimulatorTest, ShardedIsOneShardedStep) {
   EXPECT_EQ(times.wire_share, 1);
 }
 
-TEST(DelayedSimulatorTest, OdSgdIsBoundByTheSlowerOfComputeAndNetwork) {
-  const UpdateTimes slow = times_of_method(two_tensors(), kSlow, "od-sgd");
-  EXPECT_DOUBLE_EQ(slow.iteration_seconds, 26);
-  EXPECT_DOUBLE_EQ(slow.communication_seconds, 26);
-  EXPECT_DOUBLE_EQ(slow.exposed_seconds, 20);
-  EXPECT_DOUBLE_EQ(slow.hidden_share(), 1) << "no more than 6 s could be hidden";
-  EXPECT_EQ(slow.wire_share, 1);
-  // 1 + 1 and 1 + 2 s.
-  const UpdateTimes fast = times_of_method(two_tensors(), LinearCostModel({1, 0.125}), "od-sgd");
-  EXPECT_DOUBLE_EQ(fast.iteration_seconds, 6);
-  EXPECT_DOUBLE_EQ(fast.communication_seconds, 5);
-  EXPECT_DOUBLE_EQ(fast.exposed_seconds, 0);
-}
-
 // What the next round is made of are the weights of this one.
 TEST(DelayedSimulatorTest, StreamsDoNotOverlapRoundsOfAcco) {
   SimulatorOptions two;
