@@ -70,28 +70,6 @@ def test_its_packages_have_all_libraries():
         assert owners & present, f"the programs need {library} of {owners}, which the image lacks"
 
 
-def test_a_copy_leaves_out_what_is_ignored(tmp_path):
-    """Steps that need no base: a tree that is there stands for it."""
-    context, tree = tmp_path / "context", tmp_path / "tree"
-    for name in ("build/big", "src/build/kept", "src/__pycache__/gone", "out/file"):
-        (context / name).parent.mkdir(parents=True, exist_ok=True)
-        (context / name).write_text(name)
-    (context / ".containerignore").write_text("# comment\nbuild\n**/__pycache__\n")
-    (context / "Containerfile").write_text(
-        "ARG BASE=debian:bookworm-slim\nFROM ${BASE} AS other\nFROM ${BASE}\nWORKDIR /app\nCOPY . .\n"
-        'COPY --from=other /file /etc/\nUSER 5:6\nENTRYPOINT ["/x", "y"]\n'
-    )
-    (tree / "etc").mkdir(parents=True)
-    done = ran(
-        [RUN_STEPS, "--file", context / "Containerfile", "--context", context, "--tree", tree,
-         "--stand-in", f"other={context / 'out'}"],
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["user"] == "5:6" and json.loads(done.stdout)["entrypoint"] == ["/x", "y"]
-    found = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()} - {"etc/resolv.conf"}
-    assert found == {"etc/file", "app/Containerfile", "app/.containerignore", "app/out/file", "app/src/build/kept"}
-
-
 @pytest.mark.skipif(
     os.environ.get("BRAID_TEST_IMAGE") != "1", reason="downloads a Debian: BRAID_TEST_IMAGE=1 runs it"
 )

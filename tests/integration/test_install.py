@@ -42,25 +42,12 @@ def test_a_configuration_that_is_there_stays(tmp_path):
     assert own.read_text() == "log:\n  level: debug\n"
 
 
-def settings_of_the_unit() -> dict[str, str]:
+def test_the_unit_is_started_again_leaves_no_core_and_writes_for_its_user_alone():
     lines = (REPOSITORY / "systemd" / "braidd.service").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-
-
-def test_the_unit_is_started_again_however_often_it_failed():
-    unit = settings_of_the_unit()
-    assert unit["Restart"] == "on-failure" and float(unit["RestartSec"]) > 0
-    assert unit["StartLimitIntervalSec"] == "0"
-
-
-def test_the_unit_leaves_no_core_and_is_not_the_first_to_lack_memory():
-    unit = settings_of_the_unit()
-    assert unit["LimitCORE"] == "0"
-    assert -1000 < int(unit["OOMScoreAdjust"]) < 0
-
-
-def test_what_the_unit_writes_is_for_its_user_alone():
-    unit = settings_of_the_unit()
+    unit = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    assert unit["Restart"] == "on-failure" and float(unit["RestartSec"]) > 0 and unit["StartLimitIntervalSec"] == "0"
+    # Nor is it the first to lack memory.
+    assert unit["LimitCORE"] == "0" and -1000 < int(unit["OOMScoreAdjust"]) < 0
     assert unit["StateDirectoryMode"] == "0700" and unit["UMask"] == "0077"
 
 

@@ -47,12 +47,6 @@ def test_two_types_of_one_name(checked):
     assert "b.h:4: type braid::Partition is also defined in a.h:3" in said.splitlines()
 
 
-def test_a_file_s_own_type_with_the_name_of_a_public_one(checked):
-    code, said = checked(a_h=HEADER, b_cpp="namespace braid {\nnamespace {\nstruct Partition {};\n}\n}\n")
-    assert code == 1
-    assert "b.cpp:4: type Partition has the name of braid::Partition in a.h:3" in said.splitlines()
-
-
 @pytest.mark.parametrize("other", [
     "namespace braid::client {\nclass Partition {};\n}\n",  # another namespace
     "namespace braid {\nclass Partition;\nstruct Other {\n  struct Partition {};\n};\n}\n",  # declared; nested
@@ -114,15 +108,13 @@ def test_a_class_that_is_long_with_its_functions(checked, head, lines):
     assert (code, told in said.splitlines()) == ((1, True) if lines == 396 else (0, False)), said
 
 
-@pytest.mark.parametrize("lines", [60, 61])
-@pytest.mark.parametrize("name, first", [("a.py", ""), ("a_script", "#!/usr/bin/env python3\n")])
-def test_a_long_python_function(checked, tmp_path, name, first, lines):
-    text = f"{first}# SPDX-License-Identifier: Apache-2.0\n@cached\ndef f(x):\n" + "    x += 1\n" * (lines - 1)
-    (tmp_path / name).write_text(text)
-    (tmp_path / name).chmod(0o755 if first else 0o644)
+def test_a_long_python_function(checked, tmp_path):
+    for name, lines in (("long.py", 61), ("short.py", 60)):
+        text = "# SPDX-License-Identifier: Apache-2.0\n@cached\ndef f(x):\n" + "    x += 1\n" * (lines - 1)
+        (tmp_path / name).write_text(text)
     code, said = checked()
-    assert code == (lines > 60), said
-    assert (f"{name}:{text.count(chr(10)) - lines + 1}: {TOO_LONG}" in said.splitlines()) == (lines > 60)
+    assert code == 1
+    assert [line for line in said.splitlines() if TOO_LONG in line] == [f"long.py:3: {TOO_LONG}"]
 
 
 def room(name, *links):
@@ -177,18 +169,14 @@ def test_names_that_do_not_meet(checked, path, declaration):
     assert code == 0, said
 
 
-def test_an_include_follows_the_dependencies_near_and_far(checked):
-    rooms = [room("base"), room("loop", "base"), room("net", "loop")]
-    far = ("src/net/net.cpp", LICENCE + '#include "base/fd.h"\n')
-    code, said = checked(*rooms, far)
-    assert code == 0, said
-
-
 def test_an_include_against_the_dependencies(checked):
     rooms = [room("base"), room("loop", "base"), room("net", "loop")]
-    code, said = checked(*rooms, ("src/base/base.cpp", LICENCE + '#include "net/flow.h"\n'))
+    far = ("src/net/net.cpp", LICENCE + '#include "base/fd.h"\n')
+    code, said = checked(*rooms, far, ("src/base/base.cpp", LICENCE + '#include "net/flow.h"\n'))
     assert code == 1
-    assert "src/base/base.cpp:2: room 'base' does not depend on 'net'" in said.splitlines()
+    assert [line for line in said.splitlines() if "depend" in line] == [
+        "src/base/base.cpp:2: room 'base' does not depend on 'net'"
+    ]
 
 
 def test_rooms_that_depend_on_each_other(checked):
@@ -230,12 +218,6 @@ def test_python_folders_that_import_each_other(checked):
     }))  # fmt: skip
     assert code == 1
     assert "python/a/p/one.py:2: folders import each other in a circle: python/a/p → python/a/q → python/a/p" in said
-
-
-def test_python_imports_that_go_one_way(checked):
-    code, said = checked(*python_files(
-        one="from a.two import x\nfrom a import three\n", two="from a import three\n", three="import os\n"))
-    assert code == 0, said
 
 
 @pytest.mark.parametrize("path, text, line", [

@@ -26,22 +26,8 @@ def with_gloo(trainer: str, *arguments: str) -> list[Any]:
     return done.reported(4)
 
 
-def ddp_with_braid(
-    nodes: int, ranks_per_node: int, *arguments: str, options: tuple[str, ...] = ()
-) -> list[Any]:
-    return run(
-        "ddp.py", "--backend", "braid", *arguments,
-        nodes=nodes, ranks_per_node=ranks_per_node, options=options,
-    ).expect(4)  # fmt: skip
-
-
-def of(variant: str, results: list[Any]) -> list[Any]:
-    return [result["variants"][variant] for result in results]
-
-
-# Starting torch takes longer than the training: one run has all variants.
-VARIANTS = ("plain", "views", "unused")
-first_with_braid = cache(ddp_with_braid)
+def ddp_with_braid(nodes: int, ranks_per_node: int, *hook: str, options: tuple[str, ...] = ()) -> list[Any]:
+    return run("ddp.py", "braid", *hook, nodes=nodes, ranks_per_node=ranks_per_node, options=options).expect(4)
 
 
 def assert_same_training(ours: list[Any], theirs: list[Any]) -> None:
@@ -58,23 +44,25 @@ def assert_same_bits(results: list[Any]) -> None:
     assert len({result["digest"] for result in results}) == 1
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("hook", [(), ("--hook",)], ids=["default", "hook"])
+HOOKS = pytest.mark.parametrize("hook", [(), ("hook",)], ids=["default", "hook"])
+
+
+@HOOKS
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
-def test_ddp_trains_as_with_gloo(nodes, ranks_per_node, hook, variant):
-    ours = of(variant, first_with_braid(nodes, ranks_per_node, *hook, *VARIANTS))
+def test_ddp_trains_as_with_gloo(nodes, ranks_per_node, hook):
+    ours = ddp_with_braid(nodes, ranks_per_node, *hook)
     assert_same_bits(ours)
-    assert_same_training(ours, of(variant, with_gloo("ddp.py", *VARIANTS)))
+    assert_same_training(ours, with_gloo("ddp.py", "gloo"))
 
 
 @once
-@pytest.mark.parametrize("hook", [(), ("--hook",)], ids=["default", "hook"])
+@HOOKS
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
 def test_two_runs_give_the_same_bits(nodes, ranks_per_node, hook):
     # Plans that are made from what was measured differ between runs, and so does the order of additions.
     options = ("--set", "plan.planner=first")
-    runs = [ddp_with_braid(nodes, ranks_per_node, *hook, "plain", options=options) for _ in range(2)]
-    assert_same_bits(of("plain", runs[0] + runs[1]))
+    runs = [ddp_with_braid(nodes, ranks_per_node, *hook, options=options) for _ in range(2)]
+    assert_same_bits(runs[0] + runs[1])
 
 
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), [(2, 1), pytest.param(1, 2, marks=once)])
