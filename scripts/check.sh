@@ -121,7 +121,7 @@ sanitize() { # PRESET ROOM...
     # run through.
     local name
     for name in check cluster_tool compare help image kubernetes measure packages plan plot pods slurm \
-      spec_vectors style_check with_ucx; do
+      spec_vectors style_check; do
       tests+=("--ignore-glob=*/test_$name*")
     done
   else

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator is told whose configuration is right in itself, and does not fit the machine."""
 
-import socket
 import subprocess
 
 import pytest
@@ -64,17 +63,6 @@ def test_transports_that_are_not_there_are_named_with_those_that_are(tmp_path):
     told = done.stderr.splitlines()[-1]
     assert "braidd cannot start: transport.transports: " in told and "for 'rdma'" in told
     assert " tcp; use one of these" in told
-
-
-def test_a_port_in_use_says_what_to_do(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = braidd(tmp_path, cluster_key(tmp_path), f"control.port={port}", "node.address=127.0.0.1")
-    assert done.returncode == 1
-    assert f"another program listens at port {port} (ss -ltnp shows which one)" in done.stderr
-    assert "set control.port" in done.stderr
 
 
 def test_an_address_of_another_machine_says_which_there_are(tmp_path):

@@ -93,14 +93,6 @@ def test_mistakes_are_reported_all_at_once_with_their_places(tmp_path):
     assert braidd("--config", str(tmp_path / "nowhere.yaml"), "--check-config").returncode == 2
 
 
-def test_an_unknown_rail_keeps_it_from_starting_and_names_the_others(tmp_path):
-    done = braidd("--set", f"client.socket={tmp_path}/s", "--set", "client.group=",
-                  "--set", "transport.rails=[lo,eth77]")  # fmt: skip
-    assert done.returncode == 1
-    assert "there is no interface 'eth77'" in done.stderr and "lo" in done.stderr
-    assert not os.path.exists(f"{tmp_path}/s")
-
-
 def test_versions_agree():
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
     assert braidd("--version").stdout.split() == ["braidd", version]
@@ -120,11 +112,6 @@ def test_sighup_changes_what_can_be_changed_and_says_what_cannot(tmp_path):
         until(lambda: "nothing was changed" in daemon.log(), "the mistake is reported")
         assert f"{daemon.config}:2: log.level" in daemon.log()
         assert braidctl(daemon.socket, "status").returncode == 0
-
-
-def test_without_a_key_it_says_that_it_has_no_peers(tmp_path):
-    with Alone(tmp_path) as daemon:
-        assert f"clients at {daemon.socket}, no peers" in daemon.log()
 
 
 def test_sigterm_ends_an_idle_daemon_and_removes_the_socket(tmp_path):
