@@ -79,15 +79,6 @@ TEST(ConfigKeys, ListsAreChecked) {
   EXPECT_FALSE(set_config_value(rails, "eth0,", config).is_ok());
 }
 
-TEST(SuggestConfigKey, FindsTheNearest) {
-  EXPECT_EQ(suggest_config_key("transport.flow_per_link"),
-            "did you mean 'transport.flows_per_link'?");
-  EXPECT_EQ(suggest_config_key("collective.chunk_bytes"), "did you mean 'transport.chunk_bytes'?");
-  EXPECT_EQ(suggest_config_key("loglevel"), "did you mean 'log.level'?");
-  EXPECT_EQ(suggest_config_key("logs"), "did you mean 'log'?");
-  EXPECT_EQ(suggest_config_key("tune.state_directory"), "did you mean 'node.state_directory'?");
-}
-
 TEST(SuggestConfigKey, ElseListsWhatThereIs) {
   EXPECT_EQ(suggest_config_key("metrics.prometheus_endpoint"),
             "the keys of 'metrics' are address, port");

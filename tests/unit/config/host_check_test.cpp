@@ -2,7 +2,6 @@
 #include "config/host_check.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "temporary_file.h"
 
@@ -60,16 +59,6 @@ TEST(HostCheck, NamesInterfacesThatAreNotThere) {
   EXPECT_THAT(find_host_troubles(config, one_interface()),
               ElementsAre("transport.rails: there is no interface 'eth9'; the interfaces are: eth0 "
                           "(192.0.2.2)"));
-}
-
-TEST(HostCheck, AnInterfaceWhoseLinkMayComeLaterIsNoTroubleBesideAnother) {
-  DaemonConfig config = harmless();
-  config.transport.rails = {"eth0", "eth1"};
-  Network network = one_interface();
-  network.interfaces.push_back({.name = "eth1", .is_up = false, .address = ""});
-  EXPECT_THAT(find_host_troubles(config, network), IsEmpty());
-  config.transport.rails = {"eth1"};
-  EXPECT_THAT(find_host_troubles(config, network), ElementsAre(HasSubstr("'eth1' is down")));
 }
 
 TEST(HostCheck, NamesAddressesThatAreNotThisMachines) {

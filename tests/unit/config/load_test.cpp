@@ -2,7 +2,6 @@
 #include "config/load.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "config/config_keys.h"
 #include "temporary_file.h"
@@ -16,12 +15,6 @@ using ::testing::Lt;
 
 Strings errors_of(std::string_view yaml, const Strings& settings = {}) {
   return parse_config(yaml, "f.yaml", settings).errors;
-}
-
-TEST(LoadConfig, NoFileGivesTheDefaults) {
-  const LoadedConfig loaded = load_config(std::nullopt, {});
-  EXPECT_TRUE(loaded.is_ok()) << loaded.error_text();
-  EXPECT_EQ(loaded.config, DaemonConfig{});
 }
 
 TEST(LoadConfig, AFileWithoutSettingsGivesTheDefaults) {
@@ -82,85 +75,54 @@ TEST(LoadConfig, AllErrorsAreReportedAtOnceWithTheirLines) {
                      "--set metrics.port: 'x' is not a whole number; use one from 0 to 65535"}));
 }
 
-TEST(LoadConfig, WrongTypesAreErrors) {
-  EXPECT_EQ(errors_of("metrics:\n  port: [1]\n"),
-            Strings({"f.yaml:2: metrics.port: is a list; use 0 to 65535"}));
-  EXPECT_EQ(errors_of("log:\n  level: {a: b}\n"),
-            Strings({"f.yaml:2: log.level: is a map; use trace, debug, info, warn or error"}));
-  EXPECT_EQ(errors_of("log:\n  level:\n"),
-            Strings({"f.yaml:2: log.level: is nothing; use trace, debug, info, warn or error"}));
-  EXPECT_EQ(errors_of("transport:\n  rails: [eth0, [eth1]]\n"),
-            Strings({"f.yaml:2: transport.rails: has a list in its list; use network devices, or "
-                     "auto"}));
-  EXPECT_EQ(errors_of("log: debug\n"),
-            Strings({"f.yaml:1: log: is 'debug'; write its keys below it, indented: level, "
-                     "format"}));
-  EXPECT_EQ(errors_of("log:\n  [a]: b\n"),
-            Strings({"f.yaml:2: log: has a list as a key; use a name"}));
-}
-
-TEST(LoadConfig, DuplicateKeysAndSectionsAreErrors) {
-  EXPECT_EQ(errors_of("log:\n  level: info\n  level: debug\n"),
-            Strings({"f.yaml:3: log.level: stands in line 2 too; write it once"}));
-  EXPECT_EQ(errors_of("log:\n  level: info\nmetrics:\nlog:\n"),
-            Strings({"f.yaml:4: log: stands in line 1 too; write it once"}));
-}
-
-TEST(LoadConfig, DottedKeysInAFileAreExplained) {
-  EXPECT_EQ(errors_of("log.level: debug\n"),
-            Strings({"f.yaml:1: log.level: is written with a dot; in a file write \"log:\" and "
-                     "below it, indented, \"level: …\""}));
-}
-
-TEST(LoadConfig, DocumentsThatAreNoMapAreErrors) {
-  EXPECT_EQ(errors_of("\n- a\n- b\n").size(), 1u);
-  EXPECT_NE(errors_of("\n- a\n")[0].find("f.yaml:2: the document is a list"), std::string::npos);
-  EXPECT_NE(errors_of("hello")[0].find("is a single value"), std::string::npos);
-  EXPECT_EQ(errors_of("log:\n---\nlog:\n").size(), 1u);
-  EXPECT_NE(errors_of("log:\n---\nlog:\n")[0].find("there are 2 documents"), std::string::npos);
-}
-
-TEST(LoadConfig, WhatIsNoYamlIsAnErrorWithItsLine) {
-  const Strings errors = errors_of("log:\n  level: [debug\n");
-  ASSERT_EQ(errors.size(), 1u);
-  EXPECT_EQ(errors[0].find("f.yaml:"), 0u);
-  EXPECT_NE(errors[0].find("is not YAML"), std::string::npos);
-  EXPECT_NE(errors_of("log: {level\n")[0].find("is not YAML"), std::string::npos);
-}
-
-TEST(LoadConfig, SyntaxErrorsSayWhatToWriteInstead) {
-  EXPECT_EQ(errors_of("log:\n\tlevel: debug\n"),
-            Strings({"f.yaml:2: is not YAML: the line is indented with a tab; use blanks, the same "
-                     "number for all keys of a section"}));
-  EXPECT_EQ(errors_of("log:\n  level: debug\n \tformat: json\n").at(0).find("f.yaml:3: is not"), 0u)
-      << "wherever the parser stumbles over it";
-  EXPECT_EQ(errors_of("transport: rails: eth0\n"),
-            Strings({"f.yaml:1: is not YAML (illegal map value), at 'transport: rails: eth0'; "
-                     "write one \"key: value\" in a line, and indent all keys of a section by the "
-                     "same number of blanks"}));
-  EXPECT_THAT(errors_of("transport:\n  rails: [eth0\n").at(0),
-              HasSubstr("a list that begins with [ ends with ]"));
-  EXPECT_THAT(errors_of("log: {level: debug\n").at(0), HasSubstr("what begins with { ends with }"));
-  EXPECT_THAT(errors_of("log:\n  level: @debug\n").at(0), HasSubstr("in quotes"));
+// Where it is, what it is, and what would be right.
+TEST(LoadConfig, WhatIsNoConfigurationIsExplained) {
+  const std::pair<std::string, Strings> cases[] = {
+      {"metrics:\n  port: [1]\n", {"f.yaml:2: metrics.port: is a list", "0 to 65535"}},
+      {"log:\n  level: {a: b}\n", {"f.yaml:2: log.level: is a map", "trace, debug"}},
+      {"log:\n  level:\n", {"f.yaml:2: log.level: is nothing", "trace, debug"}},
+      {"transport:\n  rails: [eth0, [eth1]]\n",
+       {"f.yaml:2: transport.rails: has a list in its list"}},
+      {"transport:\n  rails:\n    first: eth0\n",
+       {"f.yaml:2: transport.rails: is a map", "[first, second]"}},
+      {"log: debug\n", {"f.yaml:1: log: is 'debug'", "indented: level, format"}},
+      {"log:\n  [a]: b\n", {"f.yaml:2: log: has a list as a key"}},
+      {"log:\n  level: info\n  level: debug\n", {"f.yaml:3: log.level: stands in line 2 too"}},
+      {"log:\n  level: info\nmetrics:\nlog:\n", {"f.yaml:4: log: stands in line 1 too"}},
+      {"log.level: debug\n",
+       {"f.yaml:1: log.level: is written with a dot", "\"log:\"", "\"level: …\""}},
+      {"\n- a\n- b\n", {"f.yaml:2: the document is a list"}},
+      {"hello", {"is a single value"}},
+      {"log:\n---\nlog:\n", {"there are 2 documents"}},
+      {"log:\n  level: [debug\n", {"f.yaml:", "is not YAML"}},
+      {"log: {level\n", {"is not YAML"}},
+      {"log:\n\tlevel: debug\n", {"f.yaml:2: is not YAML", "indented with a tab"}},
+      {"log:\n  level: debug\n \tformat: json\n", {"f.yaml:3: is not YAML"}},
+      {"transport: rails: eth0\n",
+       {"f.yaml:1: is not YAML", "at 'transport: rails: eth0'", "key: value"}},
+      {"transport:\n  rails: [eth0\n", {"a list that begins with [ ends with ]"}},
+      {"log: {level: debug\n", {"what begins with { ends with }"}},
+      {"log:\n  level: @debug\n", {"in quotes"}},
+      {"transport: rails\n", {"f.yaml:1: transport: is 'rails'", "\"rails: …\" below it"}},
+      {"log:\n  level:debug\n", {"f.yaml:1: log: is 'level:debug'", "a blank behind the colon"}},
+      {"log:\n  - level: debug\n", {"f.yaml:1: log: is a list", "indented: level, format"}}};
+  for (const auto& [yaml, parts] : cases) {
+    const Strings errors = errors_of(yaml);
+    ASSERT_EQ(errors.size(), 1u) << yaml;
+    for (const std::string& part : parts) EXPECT_THAT(errors[0], HasSubstr(part));
+  }
   EXPECT_THAT(errors_of("log:\n  level: @" + std::string(10'000, 'x')).at(0).size(), Lt(400u));
 }
 
-TEST(LoadConfig, ASectionWithoutKeysSaysHowTheyAreWritten) {
-  EXPECT_EQ(errors_of("transport: rails\n"),
-            Strings({"f.yaml:1: transport: is 'rails'; write \"rails: …\" below it, indented"}));
-  EXPECT_EQ(errors_of("log:\n  level:debug\n"),
-            Strings({"f.yaml:1: log: is 'level:debug'; write a blank behind the colon: \"level: "
-                     "debug\""}));
-  EXPECT_EQ(
-      errors_of("log:\n  - level: debug\n"),
-      Strings({"f.yaml:1: log: is a list; write its keys below it, indented: level, format"}));
-}
-
-TEST(LoadConfig, AListThatIsNoneSaysHowItIsWritten) {
-  const std::string how =
-      "use network devices, or auto, as a single value or as a list: [first, second]";
-  EXPECT_EQ(errors_of("transport:\n  rails:\n    first: eth0\n"),
-            Strings({"f.yaml:2: transport.rails: is a map; " + how}));
+TEST(LoadConfig, NamesAFileThatCannotBeRead) {
+  const auto error_of = [](const std::string& path) {
+    const Strings errors = load_config(path, {}).errors;
+    return errors.empty() ? "none" : errors[0];
+  };
+  EXPECT_THAT(error_of("/nonexistent/b.yaml"), HasSubstr("/nonexistent/b.yaml: cannot be opened"));
+  const TemporaryFile file(std::string((1u << 20) + 1, '#'));
+  EXPECT_THAT(error_of(file.directory()), HasSubstr(file.directory() + ": cannot be read"));
+  EXPECT_THAT(error_of(file.path()), HasSubstr(file.path() + ": is larger than 1048576 bytes"));
 }
 
 TEST(LoadConfig, UnknownKeysNameTheNearest) {
@@ -215,21 +177,6 @@ TEST(LoadConfig, ReadsAFile) {
   const LoadedConfig loaded = load_config(file.path(), {});
   ASSERT_TRUE(loaded.is_ok()) << loaded.error_text();
   EXPECT_EQ(loaded.config.log.level, "trace");
-}
-
-TEST(LoadConfig, NamesAFileThatCannotBeRead) {
-  EXPECT_EQ(load_config("/nonexistent/b.yaml", {"log.levl=x"}).errors,
-            Strings({"/nonexistent/b.yaml: cannot be opened: No such file or directory",
-                     "--set log.levl: unknown key; did you mean 'log.level'?"}));
-  const TemporaryFile file("");
-  EXPECT_EQ(load_config(file.directory(), {}).errors,
-            Strings({file.directory() + ": cannot be read: Is a directory"}));
-}
-
-TEST(LoadConfig, RefusesAHugeFile) {
-  const TemporaryFile file(std::string((1u << 20) + 1, '#'));
-  EXPECT_EQ(load_config(file.path(), {}).errors,
-            Strings({file.path() + ": is larger than 1048576 bytes"}));
 }
 
 }  // namespace

@@ -49,11 +49,6 @@ TEST(PrintConfig, HasEveryKeyWithItsHelp) {
   }
 }
 
-TEST(PrintConfig, FitsThePage) {
-  std::istringstream lines(print_config(changed_everywhere()));
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
-}
-
 TEST(PrintExampleConfig, SetsNothing) {
   const LoadedConfig loaded = parse_config(print_example_config(), "example", {});
   EXPECT_TRUE(loaded.is_ok()) << loaded.error_text();
