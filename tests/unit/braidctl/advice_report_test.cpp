@@ -119,16 +119,6 @@ TEST(AdviceReport, TheJsonHasItsFields) {
   EXPECT_EQ(steps["int8"].size(), json["sweep"]["bits_per_second"].size());
 }
 
-TEST(AdviceReport, TheTableHasRowsGroupsAndSentences) {
-  const std::string table = advice_table(advised_report(kCodecs, 0.01));
-  for (const char* text : {"m on 2 nodes", "wire: 8 Gbit/s; rates of r", "PAYS UP TO",
-                           "100 Gbit/s and more", "GROUP", "int8 would save"}) {
-    EXPECT_NE(table.find(text), std::string::npos) << text;
-  }
-  const std::string idle = advice_table(advised_report(kCodecs, 100));
-  EXPECT_NE(idle.find("nowhere"), std::string::npos) << idle;
-}
-
 TEST(JoinCodecWords, ParametersStayWithTheirCodec) {
   const auto words = [](std::vector<std::string> list) { return join_codec_words(list); };
   EXPECT_EQ(

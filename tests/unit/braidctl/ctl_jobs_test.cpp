@@ -61,17 +61,6 @@ TEST(FindJobFacts, TheOnlyOneNeedsNoName) {
   EXPECT_EQ(find_job_facts({}, "").status().message(), "no job runs on this node");
 }
 
-TEST(ExplanationText, SaysWhatHoldsThenWhatBoundsTheStep) {
-  const JobFacts job = stepping("train", {20, 0, 20});
-  EXPECT_EQ(explanation_text(*explain(job, job, std::nullopt)),
-            "job 'train': 3 ranks on 3 nodes; a step takes 100 ms, of which its last rank waits "
-            "0.0 ms (0 %) for the network (median of 10 steps)\n\n"
-            "1. Rank 1 on node1 is 20 ms late in most steps.\n"
-            "   It costs up to 20 ms of each step.\n"
-            "   What helps: look at what else runs on node1, at its GPU's clock and temperature, "
-            "and at this rank's input.\n");
-}
-
 TEST(FlowsTable, ShowsTheSlowestOfEachLinkFirst) {
   const std::vector<DaemonStatus::Flow> flows = {
       {"b", "out", 0, 0, "eth0", "open", 1024, 10, 0, "", 0.4, 50e6},

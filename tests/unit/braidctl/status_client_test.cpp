@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/status_client.h"
 
-#include <array>
-#include <cstring>
 #include <functional>
 #include <thread>
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include "base/fd.h"
+#include "ipc/temporary_directory.h"
+#include "ipc/unix_socket.h"
 #include "proto/client_generated.h"
 #include "proto/version.h"
 
@@ -21,13 +15,6 @@ namespace {
 
 constexpr uint32_t kPatientMs = 30'000;
 constexpr uint32_t kImpatientMs = 100;
-
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return address;
-}
 
 void write_frame(int socket, const std::vector<uint8_t>& body) {
   const auto length = static_cast<uint32_t>(body.size());
@@ -66,18 +53,22 @@ std::vector<uint8_t> status_reply(const std::string& json) {
   return message(builder, proto::ClientBody::StatusReply, body);
 }
 
+// Takes the client's Hello and answers it; the client's question.
+std::vector<uint8_t> greet(int client) {
+  read_frame(client);
+  write_frame(client, hello_reply());
+  return read_frame(client);
+}
+
+void read_to_the_end(int client) {
+  while (!read_frame(client).empty()) {
+  }
+}
+
 // A socket that accepts one client and lets `serve` talk with it.
 class FakeDaemon {
  public:
   explicit FakeDaemon(std::function<void(int)> serve) {
-    std::string pattern = testing::TempDir() + "braid-status-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
-    directory_ = pattern;
-    const sockaddr_un address = address_of(path());
-    listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-              0);
-    EXPECT_EQ(::listen(listener_.get(), 1), 0);
     thread_ = std::thread([this, serve = std::move(serve)] {
       const Fd client(::accept(listener_.get(), nullptr, nullptr));
       if (client.is_valid()) serve(client.get());
@@ -86,14 +77,12 @@ class FakeDaemon {
   ~FakeDaemon() {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
-    ::unlink(path().c_str());
-    ::rmdir(directory_.c_str());
   }
-  std::string path() const { return directory_ + "/s"; }
+  std::string path() const { return directory_.file("s"); }
 
  private:
-  std::string directory_;
-  Fd listener_;
+  const TemporaryDirectory directory_;
+  const Fd listener_ = listening_socket(path());
   std::thread thread_;
 };
 
@@ -108,26 +97,22 @@ TEST(QueryStatus, ReturnsWhatTheDaemonSays) {
     EXPECT_EQ(proto::GetClientMessage(query.data())->body_type(), proto::ClientBody::StatusQuery);
     write_frame(client, status_reply("{\"version\":\"9.9\"}"));
   });
-  const auto json = query_status(daemon.path(), kPatientMs);
-  ASSERT_TRUE(json.is_ok()) << json.status().message();
-  EXPECT_EQ(*json, "{\"version\":\"9.9\"}");
+  const auto json = query_status(daemon.path(), kPatientMs).value();
+  EXPECT_EQ(json, "{\"version\":\"9.9\"}");
 }
 
 TEST(QueryPlans, NamesTheJob) {
   const FakeDaemon daemon([](int client) {
-    read_frame(client);
-    write_frame(client, hello_reply());
-    const auto query = read_frame(client);
+    const auto query = greet(client);
     ASSERT_FALSE(query.empty());
     const auto* body = proto::GetClientMessage(query.data())->body_as_PlanQuery();
     ASSERT_NE(body, nullptr);
     EXPECT_EQ(body->job()->str(), "train");
     write_frame(client, status_reply("[]"));
   });
-  const auto reply = query_plans(daemon.path(), "train", kPatientMs);
-  ASSERT_TRUE(reply.is_ok()) << reply.status().message();
-  EXPECT_EQ(reply->json, "[]");
-  EXPECT_EQ(reply->jobs_hidden, 0u);
+  const auto reply = query_plans(daemon.path(), "train", kPatientMs).value();
+  EXPECT_EQ(reply.json, "[]");
+  EXPECT_EQ(reply.jobs_hidden, 0u);
 }
 
 TEST(QueryStatus, WithoutADaemonNamesPathAndVariable) {
@@ -138,60 +123,31 @@ TEST(QueryStatus, WithoutADaemonNamesPathAndVariable) {
   EXPECT_NE(json.status().message().find("BRAID_SOCKET"), std::string::npos);
 }
 
-TEST(QueryStatus, ASilentDaemonIsGivenUp) {
-  const FakeDaemon daemon([](int client) {
-    while (!read_frame(client).empty()) {
-    }
-  });
-  const auto json = query_status(daemon.path(), kImpatientMs);
-  ASSERT_FALSE(json.is_ok());
-  EXPECT_EQ(json.status().code(), StatusCode::DeadlineExceeded);
-}
-
-TEST(QueryStatus, ADaemonThatSkipsTheAnswerIsGivenUp) {
-  const FakeDaemon daemon([](int client) {
-    read_frame(client);
-    write_frame(client, hello_reply());
-    while (!read_frame(client).empty()) {
-    }
-  });
-  const auto json = query_status(daemon.path(), kImpatientMs);
-  ASSERT_FALSE(json.is_ok());
-  EXPECT_EQ(json.status().code(), StatusCode::DeadlineExceeded);
-}
-
-TEST(QueryStatus, ADaemonThatHangsUpIsUnavailable) {
-  const FakeDaemon daemon([](int client) {
-    read_frame(client);
-    write_frame(client, hello_reply());
-    read_frame(client);
-  });
-  const auto json = query_status(daemon.path(), kPatientMs);
-  ASSERT_FALSE(json.is_ok());
-  EXPECT_EQ(json.status().code(), StatusCode::Unavailable);
-}
-
-TEST(QueryStatus, OtherVersionsAndAnswersAreProtocolErrors) {
-  const std::vector<std::function<void(int)>> misbehaviours = {
-      [](int client) {
-        read_frame(client);
-        write_frame(client, hello_reply(proto::kClientProtocolVersion + 1));
-      },
-      [](int client) {
-        read_frame(client);
-        write_frame(client, hello_reply());
-        read_frame(client);
-        write_frame(client, hello_reply());
-      },
-      [](int client) {
-        read_frame(client);
-        write_frame(client, {1, 2, 3, 4, 5, 6, 7, 8});
-      }};
-  for (const auto& misbehaviour : misbehaviours) {
-    const FakeDaemon daemon(misbehaviour);
-    const auto json = query_status(daemon.path(), kPatientMs);
+TEST(QueryStatus, ADaemonThatDoesNotAnswerAsItShouldIsAnError) {
+  struct {
+    std::function<void(int)> serve;
+    StatusCode code;
+  } const cases[] = {
+      {read_to_the_end, StatusCode::DeadlineExceeded},
+      {[](int client) { greet(client), read_to_the_end(client); }, StatusCode::DeadlineExceeded},
+      {[](int client) { greet(client); }, StatusCode::Unavailable},  // hangs up
+      {[](int client) { greet(client), write_frame(client, hello_reply()); }, StatusCode::Protocol},
+      {[](int client) {
+         read_frame(client);
+         write_frame(client, hello_reply(proto::kClientProtocolVersion + 1));
+       },
+       StatusCode::Protocol},
+      {[](int client) {
+         read_frame(client);
+         write_frame(client, {1, 2, 3, 4, 5, 6, 7, 8});
+       },
+       StatusCode::Protocol}};
+  for (const auto& [serve, code] : cases) {
+    const FakeDaemon daemon(serve);
+    const bool is_silent = code == StatusCode::DeadlineExceeded;
+    const auto json = query_status(daemon.path(), is_silent ? kImpatientMs : kPatientMs);
     ASSERT_FALSE(json.is_ok());
-    EXPECT_EQ(json.status().code(), StatusCode::Protocol) << json.status().message();
+    EXPECT_EQ(json.status().code(), code) << json.status().message();
   }
 }
 
