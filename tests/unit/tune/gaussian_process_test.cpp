@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/gaussian_process.h"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
 
 #include "tune/expected_improvement.h"

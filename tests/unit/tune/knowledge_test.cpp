@@ -31,19 +31,17 @@ TEST(Knowledge, ReadsWhatToJsonWrites) {
   EXPECT_EQ(error_of(to_json(knowledge)), "no error");
   knowledge.add(entry(0xfedcba9876543210, UINT64_MAX, 5));
   knowledge.add(entry(2));
-  const auto again = parse_knowledge(to_json(knowledge), "k.json");
-  ASSERT_TRUE(again) << again.status().message();
-  EXPECT_EQ(again->entries(), knowledge.entries());
+  const auto again = parse_knowledge(to_json(knowledge), "k.json").value();
+  EXPECT_EQ(again.entries(), knowledge.entries());
 }
 
 TEST(Knowledge, FindsTheSameJob) {
   Knowledge knowledge;
   knowledge.add(entry(1));
   knowledge.add(entry(2));
-  const auto found = knowledge.find(entry(1).key);
-  ASSERT_TRUE(found);
-  EXPECT_TRUE(found->is_same_job);
-  EXPECT_EQ(found->entry, entry(1));
+  const auto found = knowledge.find(entry(1).key).value();
+  EXPECT_TRUE(found.is_same_job);
+  EXPECT_EQ(found.entry, entry(1));
 }
 
 TEST(Knowledge, FindsTheNearestOne) {
@@ -52,11 +50,10 @@ TEST(Knowledge, FindsTheNearestOne) {
   knowledge.add(entry(2, 150 << 20));
   knowledge.add(entry(3, 300 << 20));
   KnowledgeKey key = entry(9, 200 << 20).key;
-  const auto found = knowledge.find(key);
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->is_same_job);
-  EXPECT_EQ(found->entry.key.tensors_hash, 2u);
-  EXPECT_NEAR(found->distance, 0.415, 0.001);
+  const auto found = knowledge.find(key).value();
+  EXPECT_FALSE(found.is_same_job);
+  EXPECT_EQ(found.entry.key.tensors_hash, 2u);
+  EXPECT_NEAR(found.distance, 0.415, 0.001);
 }
 
 TEST(Knowledge, PrefersTheNewestOfEquallyNearOnes) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/searcher.h"
 
-#include <algorithm>
 #include <set>
 #include <string>
 
@@ -74,10 +73,9 @@ TEST_P(EverySearcher, ProposesAllowedSettingsOnly) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
     SearcherRun run(GetParam(), space, network_surface({}), seed, setting_of(space, {}));
     for (int i = 0; i < 40; ++i) {
-      const auto setting = run.propose();
-      ASSERT_TRUE(setting);
-      EXPECT_TRUE(space.allows(*setting));
-      run.measure(*setting);
+      const auto setting = run.propose().value();
+      EXPECT_TRUE(space.allows(setting));
+      run.measure(setting);
     }
   }
 }
@@ -90,10 +88,9 @@ TEST_P(SearcherOfNewSettings, RepeatsNothingWhileOthersRemain) {
   SearcherRun run(GetParam(), space, bowl_surface(space, space.at(12)), 1, space.at(0));
   const size_t allowed = allowed_settings(space);
   while (run.scores().size() < allowed) {
-    const auto setting = run.propose();
-    ASSERT_TRUE(setting);
+    const auto setting = run.propose().value();
     const size_t before = run.scores().size();
-    run.measure(*setting);
+    run.measure(setting);
     ASSERT_EQ(run.scores().size(), before + 1);
   }
   EXPECT_FALSE(run.propose()) << "nothing is left";

@@ -27,55 +27,50 @@ TEST(TransferSpace, HasTheDefaultsAmongWhatIsUsual) {
   auto given = options();
   given.defaults["streams"] = 3;
   given.defaults["flows_per_link"] = 32;  // more than flows_max
-  const auto space = make_transfer_space(given);
-  ASSERT_TRUE(space.is_ok()) << space.status().message();
-  EXPECT_EQ(values_of(*space, "streams"), (std::vector<uint64_t>{1, 2, 3, 4, 8}));
-  EXPECT_EQ(values_of(*space, "two_hops_bytes"),
+  const auto space = make_transfer_space(given).value();
+  EXPECT_EQ(values_of(space, "streams"), (std::vector<uint64_t>{1, 2, 3, 4, 8}));
+  EXPECT_EQ(values_of(space, "two_hops_bytes"),
             (std::vector<uint64_t>{1, 200'000, 256 << 10, 1 << 20, 4 << 20}));
-  EXPECT_EQ(values_of(*space, "flows_per_link"), (std::vector<uint64_t>{1, 2, 4, 8, 16, 32}));
-  const Setting usual = space->nearest(given.defaults, space->at(0));
-  EXPECT_EQ(space->values(usual), given.defaults);
-  EXPECT_TRUE(space->allows(usual));
+  EXPECT_EQ(values_of(space, "flows_per_link"), (std::vector<uint64_t>{1, 2, 4, 8, 16, 32}));
+  const Setting usual = space.nearest(given.defaults, space.at(0));
+  EXPECT_EQ(space.values(usual), given.defaults);
+  EXPECT_TRUE(space.allows(usual));
 }
 
 TEST(TransferSpace, KeepsToTheLimits) {
   auto given = options();
   given.flows_max = 4;
   given.chunk_bytes_max = 128 << 10;
-  const auto space = make_transfer_space(given);
-  ASSERT_TRUE(space.is_ok());
-  EXPECT_EQ(values_of(*space, "flows_per_link").back(), 4u);
-  EXPECT_EQ(values_of(*space, "chunk_bytes").back(), 128u << 10);
-  EXPECT_EQ(values_of(*space, "direct_bytes").back(), 128u << 10);
+  const auto space = make_transfer_space(given).value();
+  EXPECT_EQ(values_of(space, "flows_per_link").back(), 4u);
+  EXPECT_EQ(values_of(space, "chunk_bytes").back(), 128u << 10);
+  EXPECT_EQ(values_of(space, "direct_bytes").back(), 128u << 10);
 }
 
 TEST(TransferSpace, WhatIsPinnedOrOffStays) {
   auto given = options();
   given.pinned = {"chunk_bytes"};
   given.defaults["direct_bytes"] = 0;
-  const auto space = make_transfer_space(given);
-  ASSERT_TRUE(space.is_ok());
-  EXPECT_EQ(values_of(*space, "chunk_bytes"), std::vector<uint64_t>{65'536});
-  EXPECT_EQ(values_of(*space, "direct_bytes"), std::vector<uint64_t>{1});
-  EXPECT_EQ(values_of(*space, "hierarchical"), (std::vector<uint64_t>{1, 2}));
+  const auto space = make_transfer_space(given).value();
+  EXPECT_EQ(values_of(space, "chunk_bytes"), std::vector<uint64_t>{65'536});
+  EXPECT_EQ(values_of(space, "direct_bytes"), std::vector<uint64_t>{1});
+  EXPECT_EQ(values_of(space, "hierarchical"), (std::vector<uint64_t>{1, 2}));
   given.defaults["two_hops_bytes"] = 0;
   given.defaults["halving_bytes"] = 0;
   given.defaults["hierarchical"] = 0;
-  const auto smaller = make_transfer_space(given);
-  ASSERT_TRUE(smaller.is_ok());
-  EXPECT_EQ(values_of(*smaller, "two_hops_bytes"), std::vector<uint64_t>{1});
-  EXPECT_EQ(values_of(*smaller, "halving_bytes"), std::vector<uint64_t>{1});
-  EXPECT_EQ(values_of(*smaller, "hierarchical"), std::vector<uint64_t>{1});
+  const auto smaller = make_transfer_space(given).value();
+  EXPECT_EQ(values_of(smaller, "two_hops_bytes"), std::vector<uint64_t>{1});
+  EXPECT_EQ(values_of(smaller, "halving_bytes"), std::vector<uint64_t>{1});
+  EXPECT_EQ(values_of(smaller, "hierarchical"), std::vector<uint64_t>{1});
 }
 
 TEST(TransferSpace, AChunkFitsItsWindow) {
-  const auto space = make_transfer_space(options());
-  ASSERT_TRUE(space.is_ok());
+  const auto space = make_transfer_space(options()).value();
   NamedValues values = options().defaults;
   values["chunk_bytes"] = 512 << 10;
   values["window_bytes"] = 256 << 10;
-  const Setting nearest = space->nearest(values, space->at(0));
-  const NamedValues allowed = space->values(nearest);
+  const Setting nearest = space.nearest(values, space.at(0));
+  const NamedValues allowed = space.values(nearest);
   EXPECT_LE(allowed.at("chunk_bytes"), allowed.at("window_bytes"));
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tuner does with a setting that an earlier job ended with.
-#include <gtest/gtest.h>
-
 #include "tests/unit/tune/tuner_run.h"
 
 namespace braid {
@@ -73,11 +71,10 @@ TEST_F(TunerKnown, AnotherJobsSettingIsTheFirstProbe) {
   const std::vector<double> seconds = {1, 1, 1};
   ASSERT_TRUE(tuner.next());
   ASSERT_TRUE(tuner.report(defaults_, seconds));
-  const auto probe = tuner.next();
-  ASSERT_TRUE(probe);
-  EXPECT_EQ(probe->setting, good_);
-  EXPECT_EQ(probe->purpose, TrialPurpose::Probe);
-  EXPECT_EQ(probe->searcher, "knowledge");
+  const auto probe = tuner.next().value();
+  EXPECT_EQ(probe.setting, good_);
+  EXPECT_EQ(probe.purpose, TrialPurpose::Probe);
+  EXPECT_EQ(probe.searcher, "knowledge");
 }
 
 // After the network has changed: what holds is the incumbent, what is configured must be beaten.

@@ -3,12 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numbers>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "base/assert.h"
 #include "tune/random_generator.h"

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How good the end of a search is: at most 80 measured steps on made-up networks.
 #include <algorithm>
-#include <cstdio>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/tune/tuner_run.h"
 
@@ -35,11 +32,6 @@ struct Quality {
     const auto first = std::lower_bound(speeds.begin(), speeds.end(), speed);
     return static_cast<double>(speeds.end() - first) / static_cast<double>(speeds.size());
   }
-  double mean() const {
-    double sum = 0;
-    for (const double speed : speeds) sum += speed;
-    return sum / static_cast<double>(speeds.size());
-  }
 };
 
 Quality quality_of(const SearchSpace& space, const Surface& surface, const Setting& defaults,
@@ -61,12 +53,6 @@ Quality quality_of(const SearchSpace& space, const Surface& surface, const Setti
   }
   std::sort(quality.speeds.begin(), quality.speeds.end());
   return quality;
-}
-
-void print(const char* what, const Quality& quality) {
-  std::printf("%-34s mean %.3f  5%% quantile %.3f  ≥ 0.95: %.3f  ≥ 0.90: %.3f  changed %.3f\n",
-              what, quality.mean(), quality.speeds[quality.speeds.size() / 20],
-              quality.share_from(0.95), quality.share_from(0.9), quality.changed);
 }
 
 ModelNetwork cpu_bound() {
@@ -125,7 +111,6 @@ TEST_F(TunerSurfaces, ItEndsNearTheBest) {
   };
   for (const auto& one : cases) {
     const Quality quality = quality_of(space_, one.surface, one.defaults, {}, one.seeds);
-    print(one.what, quality);
     EXPECT_GE(quality.share_from(one.speed), 0.95) << one.what;
     EXPECT_LE(quality.worst_loss, 0) << one.what;
   }
@@ -144,7 +129,6 @@ TEST_F(TunerSurfaces, NoiseOutliersAndDriftCostLittle) {
   };
   for (const auto& one : cases) {
     const Quality quality = quality_of(space_, network_surface({}), poor_, one.disturbance, 50);
-    print(one.what, quality);
     EXPECT_GE(quality.share_from(0.8), 0.9) << one.what;
     EXPECT_LE(quality.worst_loss, 0) << one.what;
   }
@@ -168,7 +152,6 @@ TEST_F(TunerSurfaces, ItNeverEndsWorseThanTheDefaultsByMoreThanNoise) {
   for (const auto& one : cases) {
     const Quality quality =
         quality_of(space_, bowl_surface(space_, fair_, 1.02), fair_, one.disturbance, 200);
-    print(one.what, quality);
     EXPECT_LE(quality.changed, 0.05) << one.what;
     EXPECT_LE(quality.worst_loss, one.loss_max) << one.what;
   }
@@ -176,7 +159,6 @@ TEST_F(TunerSurfaces, ItNeverEndsWorseThanTheDefaultsByMoreThanNoise) {
 
 TEST_F(TunerSurfaces, OnAFlatSurfaceTheDefaultsStay) {
   const Quality flat = quality_of(space_, flat_surface(), fair_, {}, 200);
-  print("flat, 5 % noise", flat);
   EXPECT_LE(flat.changed, 0.05);
 }
 
@@ -199,26 +181,9 @@ TEST_F(TunerSurfaces, WhereTheDefaultsAreGoodItEndsSoonAndNotWorse) {
       worse += loss > 0.021 ? 1 : 0;
       steps += static_cast<double>(job.steps()) * kSeedsDivisor / 200;
     }
-    std::printf("defaults best, %.0f %% noise: %.1f steps\n", noise * 100, steps);
     if (kSeedsDivisor != 1) continue;  // the mean of a few runs says little
     EXPECT_LE(worse, 2u) << "noise " << noise;
     EXPECT_LT(steps, 0.75 * kStepsBudget) << "noise " << noise;
-  }
-}
-
-TEST_F(TunerSurfaces, ThePortfolioNextToEachSearcherAlone) {
-  for (const ModelNetwork& network : {ModelNetwork{}, cpu_bound()}) {
-    const Surface surface = network_surface(network);
-    const Quality portfolio = quality_of(space_, surface, poor_, {}, 30);
-    print("portfolio", portfolio);
-    EXPECT_GT(portfolio.mean(), 0.7);
-    for (const std::string_view name : searcher_names()) {
-      Tuner::Options options = options_of_80_steps();
-      options.searchers = {std::string(name)};
-      const Quality alone = quality_of(space_, surface, poor_, {}, 30, options);
-      print(std::string(name).c_str(), alone);
-      EXPECT_GT(alone.mean(), 0.3) << name;
-    }
   }
 }
 
