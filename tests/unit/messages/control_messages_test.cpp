@@ -61,21 +61,17 @@ TEST(ControlMessagesTest, OperationReadyCarriesTheSignature) {
   signature.count = 1ull << 40;
   signature.group = 77;
   signature.codec = *parse_codec_spec("topk:ratio=0.125");
-  signature.owner_step = static_cast<OwnerStepKind>(4);
+  signature.given = 5;
+  signature.owner_step = OwnerStepKind::Optimizer;
+  signature.update.weight_decay = 0.5F;
+  signature.updates = 6;
   auto buffer = make_operation_ready({1, 2, 3}, signature);
   const auto* ready = verified(buffer).body_as_OperationReady();
   ASSERT_NE(ready, nullptr);
   EXPECT_EQ(ready->job_key(), 1u);
   EXPECT_EQ(ready->tensor(), 2u);
   EXPECT_EQ(ready->step(), 3u);
-  EXPECT_EQ(ready->collective(), static_cast<uint8_t>(Collective::Broadcast));
-  EXPECT_EQ(ready->dtype(), static_cast<uint8_t>(DataType::BFloat16));
-  EXPECT_EQ(ready->reduction(), static_cast<uint8_t>(Reduction::Max));
-  EXPECT_EQ(ready->root(), 2u);
-  EXPECT_EQ(ready->count(), 1ull << 40);
-  EXPECT_EQ(ready->group(), 77u);
-  EXPECT_EQ(ready->codec()->str(), "topk:ratio=0.125");
-  EXPECT_EQ(ready->owner_step(), 4u);
+  EXPECT_EQ(signature_of(*ready), signature);
 }
 
 TEST(ControlMessagesTest, AnOperationReadyOfUnknownKindHasNoSignature) {

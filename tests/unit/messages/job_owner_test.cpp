@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "messages/job_owner.h"
 
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,9 +40,8 @@ TEST(JobOwnerTest, ComesBackOutOfAMessage) {
   builder.Finish(builder.CreateVector(owner.data(), owner.size()));
   const auto* bytes =
       flatbuffers::GetRoot<flatbuffers::Vector<uint8_t>>(builder.GetBufferPointer());
-  const auto parsed = parse_job_owner(bytes);
-  ASSERT_TRUE(parsed.is_ok());
-  EXPECT_EQ(*parsed, owner);
+  const auto parsed = parse_job_owner(bytes).value();
+  EXPECT_EQ(parsed, owner);
 }
 
 TEST(JobOwnerTest, AnotherNumberOfBytesIsNoOwner) {

@@ -3,8 +3,6 @@
 
 #include <cmath>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -55,26 +53,31 @@ std::string refusal(const std::function<void(PlanReport&)>& change) {
   return parsed.status().message();
 }
 
+Result<PlanProposal> passed(const PlanProposal& sent,
+                            uint32_t chunk_bytes_max = proto::kChunkBytesMax) {
+  auto message = make_plan_proposal(sent);
+  return parse_plan_proposal(*as_message(message).body_as_PlanProposal(), chunk_bytes_max);
+}
+
 TEST(PlanMessagesTest, AReportArrivesAsItWasSent) {
   const PlanReport sent = report();
   auto message = make_plan_report(sent);
-  const auto got = parse_plan_report(*as_message(message).body_as_PlanReport());
-  ASSERT_TRUE(got.is_ok()) << got.status().message();
-  EXPECT_EQ(got->job_key, sent.job_key);
-  EXPECT_EQ(got->set, sent.set);
-  EXPECT_EQ(got->plan, sent.plan);
-  EXPECT_EQ(got->step, sent.step);
-  EXPECT_EQ(got->tensors, sent.tensors);
-  EXPECT_EQ(got->counts, sent.counts);
-  EXPECT_EQ(got->dtypes, sent.dtypes);
-  EXPECT_EQ(got->ready_ns, sent.ready_ns);
-  EXPECT_EQ(got->forward_ns, sent.forward_ns);
-  EXPECT_EQ(got->iteration_ns, sent.iteration_ns);
-  ASSERT_EQ(got->operations.size(), 2u);
-  EXPECT_EQ(got->operations[0].id, 7u);
-  EXPECT_EQ(got->operations[0].bytes, 1000u);
-  EXPECT_EQ(got->operations[0].nanoseconds, 2000u);
-  EXPECT_EQ(got->operations[1].id, 8u);
+  const auto got = parse_plan_report(*as_message(message).body_as_PlanReport()).value();
+  EXPECT_EQ(got.job_key, sent.job_key);
+  EXPECT_EQ(got.set, sent.set);
+  EXPECT_EQ(got.plan, sent.plan);
+  EXPECT_EQ(got.step, sent.step);
+  EXPECT_EQ(got.tensors, sent.tensors);
+  EXPECT_EQ(got.counts, sent.counts);
+  EXPECT_EQ(got.dtypes, sent.dtypes);
+  EXPECT_EQ(got.ready_ns, sent.ready_ns);
+  EXPECT_EQ(got.forward_ns, sent.forward_ns);
+  EXPECT_EQ(got.iteration_ns, sent.iteration_ns);
+  ASSERT_EQ(got.operations.size(), 2u);
+  EXPECT_EQ(got.operations[0].id, 7u);
+  EXPECT_EQ(got.operations[0].bytes, 1000u);
+  EXPECT_EQ(got.operations[0].nanoseconds, 2000u);
+  EXPECT_EQ(got.operations[1].id, 8u);
 }
 
 TEST(PlanMessagesTest, AReportNeedsNoMeasurements) {
@@ -161,17 +164,15 @@ TEST(PlanMessagesTest, ARegisteredSetIsAsLargeAsASetMayBe) {
 
 TEST(PlanMessagesTest, AProposalArrivesAsItWasSent) {
   const PlanProposal sent = proposal();
-  auto message = make_plan_proposal(sent);
-  const auto got = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
-  ASSERT_TRUE(got.is_ok()) << got.status().message();
-  EXPECT_EQ(got->job_key, sent.job_key);
-  EXPECT_EQ(got->set, sent.set);
-  EXPECT_EQ(got->number, sent.number);
-  EXPECT_EQ(got->from_step, sent.from_step);
-  EXPECT_EQ(got->groups, sent.groups);
-  EXPECT_EQ(got->planner, sent.planner);
-  EXPECT_EQ(got->predicted_ns, sent.predicted_ns);
-  EXPECT_EQ(got->cost, sent.cost);
+  const auto got = passed(sent).value();
+  EXPECT_EQ(got.job_key, sent.job_key);
+  EXPECT_EQ(got.set, sent.set);
+  EXPECT_EQ(got.number, sent.number);
+  EXPECT_EQ(got.from_step, sent.from_step);
+  EXPECT_EQ(got.groups, sent.groups);
+  EXPECT_EQ(got.planner, sent.planner);
+  EXPECT_EQ(got.predicted_ns, sent.predicted_ns);
+  EXPECT_EQ(got.cost, sent.cost);
 }
 
 TEST(PlanMessagesTest, AProposalsGroupsAreItsTensors) {
@@ -199,13 +200,11 @@ TEST(PlanMessagesTest, AProposalsSettingsArriveAsTheyWereSent) {
   sent.settings = TransferSettings{4 << 20, 64 << 10, 1, 1 << 21, 1 << 18, true, 3, 5, 1 << 20};
   sent.flows_open = 16;
   sent.reports_steps = true;
-  auto message = make_plan_proposal(sent);
-  const auto got = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
-  ASSERT_TRUE(got.is_ok()) << got.status().message();
-  EXPECT_TRUE(got->keeps_groups());
-  EXPECT_EQ(got->settings, sent.settings);
-  EXPECT_EQ(got->flows_open, 16u);
-  EXPECT_TRUE(got->reports_steps);
+  const auto got = passed(sent).value();
+  EXPECT_TRUE(got.keeps_groups());
+  EXPECT_EQ(got.settings, sent.settings);
+  EXPECT_EQ(got.flows_open, 16u);
+  EXPECT_TRUE(got.reports_steps);
 }
 
 TEST(PlanMessagesTest, AProposalsSettingsMustBePossibleHere) {
@@ -213,9 +212,7 @@ TEST(PlanMessagesTest, AProposalsSettingsMustBePossibleHere) {
     PlanProposal changed = proposal();
     changed.settings = TransferSettings{};
     change(changed);
-    auto message = make_plan_proposal(changed);
-    const auto parsed = parse_plan_proposal(*as_message(message).body_as_PlanProposal(), 256 << 10);
-    return parsed ? std::string() : parsed.status().message();
+    return passed(changed, 256 << 10).status().message();
   };
   EXPECT_EQ(refused([](PlanProposal&) {}), "");
   EXPECT_EQ(refused([](PlanProposal& one) { one.settings->chunk_bytes = 512 << 10; }),
@@ -240,26 +237,22 @@ PlanProposal plain_proposal() {
 }
 
 TEST(PlanMessagesTest, AProposalsPlainTensorsArriveAsTheyWereSent) {
-  auto message = make_plan_proposal(plain_proposal());
-  const auto got = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
-  ASSERT_TRUE(got.is_ok()) << got.status().message();
-  EXPECT_TRUE(got->is_plain());
-  EXPECT_FALSE(got->keeps_groups());
-  ASSERT_EQ(got->plain.size(), 2u);
-  EXPECT_EQ(got->plain[0].tensors, (std::vector<uint64_t>{11, 12}));
-  EXPECT_EQ(got->plain[0].limit, GuardLimit::Saturation);
-  EXPECT_EQ(got->plain[0].measured, 0.9);
-  EXPECT_EQ(got->plain[0].allowed, 0.5);
-  EXPECT_EQ(got->plain[1].limit, GuardLimit::Residual);
+  const auto got = passed(plain_proposal()).value();
+  EXPECT_TRUE(got.is_plain());
+  EXPECT_FALSE(got.keeps_groups());
+  ASSERT_EQ(got.plain.size(), 2u);
+  EXPECT_EQ(got.plain[0].tensors, (std::vector<uint64_t>{11, 12}));
+  EXPECT_EQ(got.plain[0].limit, GuardLimit::Saturation);
+  EXPECT_EQ(got.plain[0].measured, 0.9);
+  EXPECT_EQ(got.plain[0].allowed, 0.5);
+  EXPECT_EQ(got.plain[1].limit, GuardLimit::Residual);
 }
 
 TEST(PlanMessagesTest, AProposalSaysWhyCodecsEndAndChangesNothingElse) {
   const auto refused = [](const std::function<void(PlanProposal&)>& change) {
     PlanProposal changed = plain_proposal();
     change(changed);
-    auto message = make_plan_proposal(changed);
-    const auto parsed = parse_plan_proposal(*as_message(message).body_as_PlanProposal());
-    return parsed ? std::string() : parsed.status().message();
+    return passed(changed).status().message();
   };
   const std::string unsaid = "a proposed plan does not say which codecs end, or why";
   EXPECT_EQ(refused([](PlanProposal&) {}), "");

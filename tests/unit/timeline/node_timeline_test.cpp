@@ -15,21 +15,19 @@ using testing::two_steps;
 
 TEST(NodeTimeline, ComesBackFromItsJson) {
   const NodeTimeline told = two_steps();
-  const auto parsed = parse_node_timeline(to_json(told));
-  ASSERT_TRUE(parsed) << parsed.status().message();
-  EXPECT_EQ(to_json(*parsed), to_json(told));
-  EXPECT_EQ(parsed->node, "a");
-  EXPECT_EQ(parsed->origin_ns, 1'000'000u);
-  ASSERT_EQ(parsed->chunks.size(), 2u);
-  EXPECT_TRUE(parsed->chunks[1].is_resent);
-  EXPECT_EQ(parsed->units[1].stream, NodeTimeline::kNoStream);
-  EXPECT_EQ(parsed->unfinished[1].missing, 1u);
+  const auto parsed = parse_node_timeline(to_json(told)).value();
+  EXPECT_EQ(to_json(parsed), to_json(told));
+  EXPECT_EQ(parsed.node, "a");
+  EXPECT_EQ(parsed.origin_ns, 1'000'000u);
+  ASSERT_EQ(parsed.chunks.size(), 2u);
+  EXPECT_TRUE(parsed.chunks[1].is_resent);
+  EXPECT_EQ(parsed.units[1].stream, NodeTimeline::kNoStream);
+  EXPECT_EQ(parsed.unfinished[1].missing, 1u);
 }
 
 TEST(NodeTimeline, AnEmptyOneIsOneToo) {
-  const auto parsed = parse_node_timeline(to_json(NodeTimeline{}));
-  ASSERT_TRUE(parsed) << parsed.status().message();
-  EXPECT_TRUE(parsed->operations.empty());
+  const auto parsed = parse_node_timeline(to_json(NodeTimeline{})).value();
+  EXPECT_TRUE(parsed.operations.empty());
 }
 
 TEST(NodeTimeline, FitsIntoAnyBoundThatIsLargeEnoughForNames) {
@@ -73,9 +71,8 @@ TEST(NodeTimeline, HostileNamesKeepTheBound) {
   drop_to_fit(timeline, 2000);
   const std::string text = to_json(timeline);
   EXPECT_LE(text.size(), 2000u);
-  const auto parsed = parse_node_timeline(text);
-  ASSERT_TRUE(parsed) << parsed.status().message();
-  EXPECT_TRUE(parsed->tensors[1].ends_with("??")) << "the end of a name is kept";
+  const auto parsed = parse_node_timeline(text).value();
+  EXPECT_TRUE(parsed.tensors[1].ends_with("??")) << "the end of a name is kept";
 }
 
 TEST(NodeTimeline, AShortenedNameEndsNoCharacter) {
@@ -115,11 +112,10 @@ TEST(NodeTimeline, JobsAreParsedWithTheirClocks) {
   const std::string text = R"([{"job":"train","first_step":7,"missing":["c"],"nodes":[)"
                            R"({"offset_ns":-5,"error_ns":2,"timeline":)" +
                            to_json(two_steps()) + "}]}]";
-  const auto jobs = parse_job_timelines(text);
-  ASSERT_TRUE(jobs) << jobs.status().message();
-  ASSERT_EQ(jobs->size(), 1u);
-  EXPECT_EQ(jobs->front().nodes.front().offset_ns, -5);
-  EXPECT_EQ(jobs->front().missing, std::vector<std::string>{"c"});
+  const auto jobs = parse_job_timelines(text).value();
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs.front().nodes.front().offset_ns, -5);
+  EXPECT_EQ(jobs.front().missing, std::vector<std::string>{"c"});
   EXPECT_TRUE(parse_job_timelines("[]")->empty());
   EXPECT_FALSE(parse_job_timelines(R"([{"nodes":[]}])"));
 }

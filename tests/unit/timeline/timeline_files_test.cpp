@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "timeline/timeline_files.h"
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "ipc/temporary_directory.h"
 
@@ -69,14 +67,13 @@ class TimelineFilesTest : public ::testing::Test {
 };
 
 TEST_F(TimelineFilesTest, AppearWhole) {
-  const auto path = files_.write(name(0), "{}");
-  ASSERT_TRUE(path) << path.status().message();
-  EXPECT_EQ(*path, path_ + "/" + name(0));
-  std::ifstream file(*path);
+  const auto path = files_.write(name(0), "{}").value();
+  EXPECT_EQ(path, path_ + "/" + name(0));
+  std::ifstream file(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "{}");
   EXPECT_EQ(all().size(), 1u);
   struct stat info {};
-  ASSERT_EQ(::stat(path->c_str(), &info), 0);
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u) << "for the daemon's user alone";
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
