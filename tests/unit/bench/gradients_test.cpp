@@ -17,14 +17,13 @@ Trace mixed() {
 }
 
 TEST(Gradients, LieInTheOrderOfBackwardWithoutGapsInADtype) {
-  const auto gradients = Gradients::create(mixed(), 0, 2);
-  ASSERT_TRUE(gradients.is_ok());
-  const auto& tensors = gradients->tensors();
+  const auto gradients = Gradients::create(mixed(), 0, 2).value();
+  const auto& tensors = gradients.tensors();
   ASSERT_EQ(tensors.size(), 3u);
   EXPECT_EQ(tensors[0].name, "third");
   EXPECT_EQ(tensors[1].offset, 64u);
   EXPECT_EQ(tensors[2].offset, 64u + 5 * 4);
-  EXPECT_EQ(gradients->bytes(), 64u + 8 * 4);
+  EXPECT_EQ(gradients.bytes(), 64u + 8 * 4);
 }
 
 TEST(Gradients, NoticeAWrongSum) {

@@ -107,30 +107,58 @@ uint16_t encode_by_search(double value, double (*decode)(uint16_t)) {
 
 class PatternOfType : public testing::TestWithParam<DataType> {
  protected:
-  static double decode(const uint8_t* element) {
-    const auto load = [element](auto value) {
-      std::memcpy(&value, element, sizeof(value));
-      return value;
-    };
+  // Calls with a number of the type's C++ type; 16-bit floats are their bits.
+  template <typename Call>
+  static auto with_type(Call&& call) {
     switch (GetParam()) {
       case DataType::Float32:
-        return load(float{});
+        return call(float{});
       case DataType::Float64:
-        return load(double{});
-      case DataType::Float16:
-        return decode_float16(load(uint16_t{}));
-      case DataType::BFloat16:
-        return decode_bfloat16(load(uint16_t{}));
+        return call(double{});
       case DataType::Int32:
-        return load(int32_t{});
+        return call(int32_t{});
       case DataType::Int64:
-        return static_cast<double>(load(int64_t{}));
+        return call(int64_t{});
       case DataType::Uint8:
-        return load(uint8_t{});
+        return call(uint8_t{});
+      case DataType::Float16:
+      case DataType::BFloat16:
+        break;
     }
-    return 0;
+    return call(uint16_t{});
   }
-
+  static auto half_decoder() {
+    return GetParam() == DataType::Float16 ? decode_float16 : decode_bfloat16;
+  }
+  static double decode(const uint8_t* element) {
+    return with_type([&]<typename Typed>(Typed typed) -> double {
+      std::memcpy(&typed, element, sizeof(typed));
+      if constexpr (std::is_same_v<Typed, uint16_t>) return half_decoder()(typed);
+      return static_cast<double>(typed);
+    });
+  }
+  static void encode(double value, uint8_t* element) {
+    with_type([&]<typename Typed>(Typed typed) {
+      if constexpr (std::is_same_v<Typed, uint16_t>) {
+        typed = encode_by_search(value, half_decoder());
+      } else {
+        typed = static_cast<Typed>(value);
+      }
+      std::memcpy(element, &typed, sizeof(typed));
+    });
+  }
+  static double exact_max() {
+    switch (GetParam()) {
+      case DataType::Float16:
+        return 2048;
+      case DataType::BFloat16:
+        return 256;
+      case DataType::Uint8:
+        return 255;
+      default:
+        return 1 << 24;
+    }
+  }
   // Adds up all ranks' inputs as whole numbers and shows the pattern the sum in its type.
   static void expect_sum_is_exact(uint32_t ranks) {
     const size_t element = element_bytes(GetParam());
@@ -152,39 +180,6 @@ class PatternOfType : public testing::TestWithParam<DataType> {
     }
     const Pattern pattern = Pattern::create(GetParam(), 0, ranks).value();
     EXPECT_FALSE(pattern.verify(1, bytes.data(), Pattern::kPeriod).has_value());
-  }
-
-  static double exact_max() {
-    switch (GetParam()) {
-      case DataType::Float16:
-        return 2048;
-      case DataType::BFloat16:
-        return 256;
-      case DataType::Uint8:
-        return 255;
-      default:
-        return 1 << 24;
-    }
-  }
-
-  static void encode(double value, uint8_t* element) {
-    const auto save = [element](auto typed) { std::memcpy(element, &typed, sizeof(typed)); };
-    switch (GetParam()) {
-      case DataType::Float32:
-        return save(static_cast<float>(value));
-      case DataType::Float64:
-        return save(value);
-      case DataType::Int32:
-        return save(static_cast<int32_t>(value));
-      case DataType::Int64:
-        return save(static_cast<int64_t>(value));
-      case DataType::Uint8:
-        return save(static_cast<uint8_t>(value));
-      case DataType::Float16:
-        return save(encode_by_search(value, decode_float16));
-      case DataType::BFloat16:
-        return save(encode_by_search(value, decode_bfloat16));
-    }
   }
 };
 

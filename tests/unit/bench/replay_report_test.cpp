@@ -54,16 +54,5 @@ TEST(ReplayJson, NamesPlanAndBase) {
   EXPECT_DOUBLE_EQ(json["paired_ratio"], 0.5);
 }
 
-TEST(ReplayTable, HasALinePerPlanner) {
-  std::vector<ReplayResult> results = {result_of("wfbp", 1.2), result_of("live", 0.6)};
-  results[1].plan = 7;
-  const std::string table = replay_table(results);
-  EXPECT_NE(table.find("to wfbp"), std::string::npos);
-  EXPECT_NE(table.find("live: plan 7 held at the end, 3 groups\n"), std::string::npos);
-  results[1].is_settled = false;
-  EXPECT_NE(replay_table(results).find("younger than the first measured step"), std::string::npos);
-  EXPECT_EQ(replay_table({results.data(), 1}).find("to wfbp"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace braid::bench

@@ -78,15 +78,6 @@ TEST(ToJson, HasExactlyTheDocumentedFields) {
   EXPECT_EQ(json["transport"], "UCX 1.13.1, tcp on eth0");
 }
 
-TEST(Table, HasALinePerSize) {
-  EXPECT_EQ(
-      table_heading(sample()),
-      "# all-reduce of float32; ranks: 4, nodes: 2, flows to the next node: 8; UCX 1.13.1, tcp "
-      "on eth0\n"
-      "         bytes       median          p99     bus Gbit/s");
-  EXPECT_EQ(table_row(sample()), "      25000000   200.000 ms   300.000 ms          1.500");
-}
-
 TEST(Describe, CountsOpenFlowsToTheNextNode) {
   Measurement measurement;
   const auto status = status_of_job({{"c", "", {0}}, {"b", "", {1}}, {"a", "", {2}}});
