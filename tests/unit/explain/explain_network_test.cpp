@@ -14,10 +14,16 @@ using ::testing::Not;
 
 constexpr double kRate = 50e6;  // bytes per second
 
+// The network costs so much of each step.
+ExplainedJob with_flows(size_t count, uint64_t exposed_ms, size_t nodes = 3) {
+  ExplainedJob job(nodes);
+  job.expose_ms(exposed_ms);
+  job.add_flows(count, kRate);
+  return job;
+}
+
 TEST(ExplainNetwork, WhereTheRailsAreFullTheNetworkBoundsTheStep) {
-  ExplainedJob job;
-  job.expose_ms(100);
-  job.add_flows(4, kRate);
+  ExplainedJob job = with_flows(4, 100);
   for (size_t i = 0; i < 3; ++i) {
     // 2 s are ten steps of 200 ms.
     for (NodeFacts::Flow& flow : job.node(i).flows) flow.bytes_sent += 75'000'000;
@@ -31,9 +37,7 @@ TEST(ExplainNetwork, WhereTheRailsAreFullTheNetworkBoundsTheStep) {
 }
 
 TEST(ExplainNetwork, ANodeWhoseRailIsSlowSetsThePace) {
-  ExplainedJob job(4);
-  job.expose_ms(100);
-  job.add_flows(4, kRate);
+  ExplainedJob job = with_flows(4, 100, 4);
   job.change_both(2, [](NodeFacts& node) {
     for (NodeFacts::Flow& flow : node.flows) flow.bytes_per_second /= 4;
   });
@@ -45,17 +49,13 @@ TEST(ExplainNetwork, ANodeWhoseRailIsSlowSetsThePace) {
 }
 
 TEST(ExplainNetwork, ARailThatIsSlowOnceIsNotBlamed) {
-  ExplainedJob job(4);
-  job.expose_ms(100);
-  job.add_flows(4, kRate);
+  ExplainedJob job = with_flows(4, 100, 4);
   for (NodeFacts::Flow& flow : job.node(2).flows) flow.bytes_per_second /= 4;
   EXPECT_THAT(job.causes(), ElementsAre(Cause::Network));
 }
 
 TEST(ExplainNetwork, AFlowThatIsSlowerThanItsSiblingsIsNamed) {
-  ExplainedJob job;
-  job.expose_ms(50);
-  job.add_flows(8, kRate);
+  ExplainedJob job = with_flows(8, 50);
   job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 3; });
   const Finding slow = job.find(Cause::SlowFlow);
   EXPECT_EQ(slow.node, "b");
@@ -66,9 +66,7 @@ TEST(ExplainNetwork, AFlowThatIsSlowerThanItsSiblingsIsNamed) {
 }
 
 TEST(ExplainNetwork, OfSeveralSlowFlowsTheSlowestIsNamed) {
-  ExplainedJob job;
-  job.expose_ms(50);
-  job.add_flows(8, kRate);
+  ExplainedJob job = with_flows(8, 50);
   job.change_both(0, [](NodeFacts& node) { node.flows[2].bytes_per_second /= 3; });
   job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 4; });
   const Finding slow = job.find(Cause::SlowFlow);
@@ -77,9 +75,7 @@ TEST(ExplainNetwork, OfSeveralSlowFlowsTheSlowestIsNamed) {
 }
 
 TEST(ExplainNetwork, ASlowFlowThatWasOpenedAgainIsSaidToBe) {
-  ExplainedJob job;
-  job.expose_ms(50);
-  job.add_flows(8, kRate);
+  ExplainedJob job = with_flows(8, 50);
   job.change_both(1, [](NodeFacts& node) {
     node.flows[5].bytes_per_second /= 3;
     node.flows[5].replaced_ago_ns = 12'000 * testing::kMs;
@@ -162,9 +158,7 @@ TEST(ExplainNetwork, ADaemonThatWaitsForProcessorsIsNamed) {
 }
 
 TEST(ExplainNetwork, OfSeveralDaemonsTheOneThatWaitsMostComesFirst) {
-  ExplainedJob job;
-  job.expose_ms(100);
-  job.add_flows(8, kRate);
+  ExplainedJob job = with_flows(8, 100);
   job.change_both(1, [](NodeFacts& node) { node.flows[5].bytes_per_second /= 3; });
   for (size_t i = 0; i < 3; ++i) {
     job.node(i).processor_ns = 300 * kMs;

@@ -15,10 +15,9 @@ TEST(ExplainOperations, WhoSubmitsLastIsNamed) {
   ExplainedJob job(2, 2);
   job.replace_steps_by_operations(20);
   for (size_t number = 0; number < 20; number += 2) job.delay_operation_ms(1, 1, number, 30);
-  const auto explanation = job.explain();
-  ASSERT_TRUE(explanation) << explanation.status().message();
-  EXPECT_EQ(explanation->operations, 20u);
-  EXPECT_EQ(explanation->steps, 0u);
+  const auto explanation = job.explain().value();
+  EXPECT_EQ(explanation.operations, 20u);
+  EXPECT_EQ(explanation.steps, 0u);
   const Finding late = job.find(Cause::LateRank);
   EXPECT_EQ(late.rank, 3u);
   EXPECT_EQ(late.node, "b");

@@ -13,9 +13,8 @@ using ::testing::Not;
 TEST(ExplanationText, SaysWhatHoldsAndWhatCosts) {
   testing::ExplainedJob job;
   job.delay_ms(1, 0, 40);
-  const auto explanation = job.explain();
-  ASSERT_TRUE(explanation);
-  const std::string text = explanation_text(*explanation);
+  const auto explanation = job.explain().value();
+  const std::string text = explanation_text(explanation);
   EXPECT_THAT(text, HasSubstr("3 ranks on 3 nodes; a step takes"));
   EXPECT_THAT(text, HasSubstr("\n1. Rank 1 on b"));
   EXPECT_THAT(text, HasSubstr("It costs up to 40 ms of each step.\n"));

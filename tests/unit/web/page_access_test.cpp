@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "web/local_user.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web/page_files.h"
 
-#include <algorithm>
 #include <regex>
 #include <set>
 #include <string>

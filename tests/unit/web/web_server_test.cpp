@@ -16,7 +16,6 @@ namespace {
 using testing::body_of;
 using testing::connect_to;
 using testing::get;
-using testing::read_all;
 using testing::send_text;
 using testing::status_of;
 using testing::talk;
@@ -44,20 +43,6 @@ TEST(WebServer, AnswersByPath) {
   EXPECT_EQ(body_of(get(server->port(), "/a")), "one\n");
   EXPECT_EQ(body_of(get(server->port(), "/a?b=c/d")), "one\n");
   EXPECT_EQ(body_of(talk(server->port(), "GET /a HTTP/1.0")), "one\n");
-}
-
-TEST(WebServer, NamesMayBeAnything) {
-  const auto server = serve({named("/jobs/NAME/steps")});
-  const auto ask = [&](const std::string& name) {
-    return body_of(get(server->port(), "/jobs/" + name + "/steps"));
-  };
-  EXPECT_EQ(ask("a%2Fb"), "a/b\n");
-  EXPECT_EQ(ask("%3Cscript%3E"), "<script>\n");
-  EXPECT_EQ(ask("two%0Alines"), "two\nlines\n");
-  EXPECT_EQ(ask("a%00b"), std::string("a\0b\n", 4));
-  EXPECT_EQ(ask("%C3%A9%FF"), "\xc3\xa9\xff\n");
-  EXPECT_EQ(ask(".."), "..\n");
-  EXPECT_EQ(ask(std::string(255, 'x')), std::string(255, 'x') + "\n");
 }
 
 TEST(WebServer, OtherPathsAreNotFoundAndNameThoseThatAre) {
