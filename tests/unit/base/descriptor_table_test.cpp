@@ -2,10 +2,8 @@
 #include "base/descriptor_table.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

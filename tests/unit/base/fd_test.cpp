@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/fd.h"
 
-#include <utility>
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

@@ -2,21 +2,11 @@
 #include "base/lifetime.h"
 
 #include <functional>
-#include <memory>
-#include <string>
 
 #include <gtest/gtest.h>
 
 namespace braid {
 namespace {
-
-TEST(LifetimeTest, ATokenOutlivesIt) {
-  auto lifetime = std::make_unique<Lifetime>();
-  const Lifetime::Token token = lifetime->token();
-  EXPECT_FALSE(token.is_over());
-  lifetime.reset();
-  EXPECT_TRUE(token.is_over());
-}
 
 TEST(LifetimeTest, MayEndBeforeItIsDestroyed) {
   Lifetime lifetime;
@@ -48,15 +38,6 @@ TEST(LifetimeTest, AGuardedTaskMayEndIt) {
   task();
   task();
   EXPECT_EQ(calls, 1);
-}
-
-TEST(LifetimeTest, AGuardedTaskTakesWhatItIsGiven) {
-  const Lifetime lifetime;
-  std::string taken;
-  std::string given = "given";
-  auto task = lifetime.guard([&taken](std::string& text) { taken = std::move(text); });
-  task(given);
-  EXPECT_EQ(taken, "given");
 }
 
 }  // namespace

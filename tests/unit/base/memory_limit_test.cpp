@@ -2,7 +2,6 @@
 #include "base/memory_limit.h"
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/polling.h"
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 namespace braid {

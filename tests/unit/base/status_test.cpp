@@ -2,9 +2,7 @@
 #include "base/status.h"
 
 #include <cerrno>
-#include <memory>
 #include <set>
-#include <string>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,15 +10,6 @@
 
 namespace braid {
 namespace {
-
-TEST(StatusTest, IsOkWhenNothingIsSaid) {
-  const Status status;
-  EXPECT_TRUE(status.is_ok());
-  EXPECT_TRUE(static_cast<bool>(status));
-  EXPECT_EQ(status.code(), StatusCode::Ok);
-  EXPECT_EQ(status.cause(), 0);
-  EXPECT_EQ(status.to_string(), "OK");
-}
 
 TEST(StatusTest, SaysItsCodeAndItsMessage) {
   const Status status =
@@ -81,43 +70,6 @@ TEST(StatusTest, EveryCodeHasItsOwnName) {
   }
   EXPECT_EQ(names.size(), kStatusCodeMax + 1u);
   EXPECT_FALSE(names.contains("UNKNOWN"));
-}
-
-Status fail_if(bool fails) { return fails ? Status(StatusCode::Internal, "failed") : Status::ok(); }
-
-Status guarded(bool fails, bool& went_on) {
-  BRAID_RETURN_IF_ERROR(fail_if(fails));
-  went_on = true;
-  return Status::ok();
-}
-
-TEST(StatusTest, ReturnIfErrorLeavesOnlyOnErrors) {
-  bool went_on = false;
-  EXPECT_EQ(guarded(true, went_on).code(), StatusCode::Internal);
-  EXPECT_FALSE(went_on);
-  EXPECT_TRUE(guarded(false, went_on).is_ok());
-  EXPECT_TRUE(went_on);
-}
-
-TEST(ResultTest, HoldsAValue) {
-  Result<std::string> result = std::string("value");
-  ASSERT_TRUE(result.is_ok());
-  EXPECT_EQ(*result, "value");
-  EXPECT_EQ(result->size(), 5u);
-  EXPECT_TRUE(result.status().is_ok());
-}
-
-TEST(ResultTest, HoldsAnError) {
-  const Result<std::string> result = Status(StatusCode::NotFound, "nothing here");
-  EXPECT_FALSE(result.is_ok());
-  EXPECT_EQ(result.status().code(), StatusCode::NotFound);
-}
-
-TEST(ResultTest, GivesAwayWhatCannotBeCopied) {
-  Result<std::unique_ptr<int>> result = std::make_unique<int>(7);
-  const std::unique_ptr<int> value = std::move(result).value();
-  ASSERT_NE(value, nullptr);
-  EXPECT_EQ(*value, 7);
 }
 
 TEST(ResultDeathTest, AValueThatIsNotThereIsABug) {

@@ -3,7 +3,6 @@
 
 #include <csignal>
 #include <memory>
-#include <string>
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -2,7 +2,6 @@
 #include "base/write_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include "base/read_file.h"
 

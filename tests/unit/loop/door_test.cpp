@@ -2,10 +2,7 @@
 #include "loop/door.h"
 
 #include <map>
-#include <memory>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "loop_testing.h"
@@ -133,14 +130,6 @@ TEST_F(DoorTest, WhatIsLeftInADoorThatGoesIsDropped) {
   EXPECT_TRUE(alive.expired());
   run_rounds();
   EXPECT_EQ(calls, 1);
-}
-
-TEST_F(DoorTest, CarriesWhatCannotBeCopied) {
-  int got = 0;
-  Door<std::unique_ptr<int>> door(*loop_, 1,
-                                  [&](std::unique_ptr<int>& message) { got = *message; });
-  ASSERT_TRUE(door.send(std::make_unique<int>(7)));
-  run_until([&] { return got == 7; });
 }
 
 class DoorThreadsTest : public DoorTest, public ::testing::WithParamInterface<size_t> {};

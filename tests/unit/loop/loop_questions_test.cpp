@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/loop_questions.h"
 
-#include <optional>
 #include <thread>
 #include <vector>
 

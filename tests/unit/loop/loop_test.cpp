@@ -2,8 +2,6 @@
 #include "loop/loop.h"
 
 #include <atomic>
-#include <thread>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/resource.h>

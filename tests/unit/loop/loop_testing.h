@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include <gtest/gtest.h>
 
 #include "loop/loop.h"

@@ -2,7 +2,6 @@
 #include "loop/poll.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "loop_testing.h"
@@ -25,10 +24,9 @@ class PollTest : public testing::LoopTest {
 };
 
 TEST_F(PollTest, CallsBackWhenTheDescriptorIsReadable) {
-  auto poll = Poll::create(*loop_, event_.get());
-  ASSERT_TRUE(poll.is_ok());
+  auto poll = Poll::create(*loop_, event_.get()).value();
   int calls = 0;
-  (*poll)->start(UV_READABLE, [&](int events) {
+  poll->start(UV_READABLE, [&](int events) {
     EXPECT_EQ(events, UV_READABLE);
     ++calls;
     clear();
@@ -57,11 +55,10 @@ TEST_F(PollTest, MayBeDestroyedInItsOwnCallback) {
 }
 
 TEST_F(PollTest, StoppedItIsSilent) {
-  auto poll = Poll::create(*loop_, event_.get());
-  ASSERT_TRUE(poll.is_ok());
+  auto poll = Poll::create(*loop_, event_.get()).value();
   int calls = 0;
-  (*poll)->start(UV_READABLE, [&](int) { ++calls; });
-  (*poll)->stop();
+  poll->start(UV_READABLE, [&](int) { ++calls; });
+  poll->stop();
   signal();
   run_rounds();
   EXPECT_EQ(calls, 0);

@@ -3,9 +3,6 @@
 
 #include <atomic>
 #include <future>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/tcp_stream.h"
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/tcp_timers.h"
 
-#include <cerrno>
-
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "loop_testing.h"
 
@@ -34,19 +33,6 @@ TEST_F(TimerTest, RepeatsUntilItIsStoppedInItsOwnCallback) {
   run();
   EXPECT_EQ(calls, 3);
   EXPECT_FALSE(timer.is_active());
-}
-
-TEST_F(TimerTest, EarlierTimersComeFirst) {
-  std::vector<int> order;
-  Timer late(*loop_);
-  Timer early(*loop_);
-  late.start_once(20, [&] {
-    order.push_back(2);
-    loop_->stop();
-  });
-  early.start_once(1, [&] { order.push_back(1); });
-  run();
-  EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
 TEST_F(TimerTest, AStoppedTimerNeverFires) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/user_turns.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "loop_testing.h"
 

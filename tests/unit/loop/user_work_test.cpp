@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "loop_testing.h"
 
@@ -33,16 +32,6 @@ class UserWorkTest : public testing::LoopTest {
   bool is_released_ = false;
   std::string done_;
 };
-
-TEST_F(UserWorkTest, WorksElsewhereAndSaysSoOnTheLoop) {
-  std::thread::id worked, told;
-  work_->run(
-      1, this, [&] { worked = std::this_thread::get_id(); },
-      [&] { told = std::this_thread::get_id(); });
-  run_until([&] { return told != std::thread::id{}; });
-  EXPECT_NE(worked, std::this_thread::get_id());
-  EXPECT_EQ(told, std::this_thread::get_id());
-}
 
 TEST_F(UserWorkTest, UsersTakeTurns) {
   block();

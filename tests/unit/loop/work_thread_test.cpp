@@ -5,9 +5,6 @@
 #include <filesystem>
 #include <future>
 #include <iterator>
-#include <memory>
-#include <optional>
-#include <thread>
 #include <vector>
 
 #include "loop_testing.h"
