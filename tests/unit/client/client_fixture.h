@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <braid.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "ipc/temporary_directory.h"
 #include "test_daemon.h"

@@ -3,8 +3,6 @@
 #include <cstdlib>
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "base/fd.h"

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon_watch.h"
 
-#include <filesystem>
-
-#include <gtest/gtest.h>
-
 #include "ipc/temporary_directory.h"
 #include "ipc/unix_socket.h"
 #include "test_daemon.h"

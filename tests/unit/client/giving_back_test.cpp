@@ -93,20 +93,6 @@ TEST_F(GivingBackTest, TheFirstArenaHasNoHoles) {
   EXPECT_EQ(pages(), 16 * kMiB);
 }
 
-TEST_F(GivingBackTest, WhatASteadyLoopUsesStays) {
-  allocate(16 * kMiB);
-  ASSERT_TRUE(arenas_.release(allocate(200 * kMiB)));
-  for (int step = 0; step < 40; ++step) {
-    const ArenaPlace first = allocate(40 * kMiB);
-    const ArenaPlace second = allocate(30 * kMiB);
-    ASSERT_TRUE(arenas_.release(first));
-    ASSERT_TRUE(arenas_.release(second));
-    pass(2);
-    EXPECT_GE(pages(), 86 * kMiB);
-  }
-  EXPECT_EQ(pages(), 86 * kMiB);
-}
-
 TEST_F(GivingBackTest, WhatIsFreeGoesWhereItWasNoHelp) {
   const ArenaPlace kept = allocate(10 * kMiB);
   const ArenaPlace low = allocate(20 * kMiB);
@@ -126,11 +112,6 @@ TEST_F(GivingBackTest, WhereMemoryIsComesBeforeWhereThereIsOnlyRoom) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(allocate(40 * kMiB).arena, large.arena);
   EXPECT_EQ(pages(), 210 * kMiB);
   EXPECT_EQ(allocate(4 * kMiB).arena, 0U) << "only room is left";
-}
-
-TEST_F(GivingBackTest, ABufferTakesNoMoreThanItNeeds) {
-  allocate(33 * kMiB);
-  EXPECT_EQ(pages(), 34 * kMiB) << "in blocks of 2 MiB";
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "client_fixture.h"
 
 namespace braid {

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -234,12 +233,11 @@ TEST_F(OpenTest, RefusalCarriesTheDaemonsText) {
 
 // A server that speaks the frame format, but not our version.
 TEST_F(OpenTest, VersionMismatchSaysWhatToUpgrade) {
-  auto listener = UnixListener::create(path_, "", 0600);
-  ASSERT_TRUE(listener.is_ok()) << listener.status().message();
+  auto listener = UnixListener::create(path_, "", 0600).value();
   std::thread old_daemon([&] {
-    pollfd poll{(*listener)->fd(), POLLIN, 0};
+    pollfd poll{listener->fd(), POLLIN, 0};
     ASSERT_EQ(::poll(&poll, 1, 20'000), 1);
-    const Fd socket(::accept((*listener)->fd(), nullptr, nullptr));
+    const Fd socket(::accept(listener->fd(), nullptr, nullptr));
     flatbuffers::FlatBufferBuilder builder;
     const auto reply = proto::CreateHelloReplyDirect(builder, 0, "0.0.9", "old-node", "too new");
     builder.Finish(

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
 #include "open_job_fixture.h"
 
 namespace braid {
@@ -63,19 +61,6 @@ TEST_F(PatienceTest, ASubmissionIntoAFullRingMayBeRepeated) {
   ASSERT_EQ(repeated([&] { return submit_next(ticket); }), BRAID_OK) << braid_error_message();
   ASSERT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
   EXPECT_EQ(copied(ticket, values_.size()), values_);
-}
-
-TEST_F(PatienceTest, AnAllocationThatNeedsAnotherArenaMayBeRepeated) {
-  daemon_->stop();
-  void* memory = nullptr;
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_BRAID_ERROR(braid_allocate(job_, kLargeBytes, &memory), BRAID_ERROR_DEADLINE_EXCEEDED,
-                       "input arena");
-  }
-  daemon_->go_on();
-  ASSERT_EQ(repeated([&] { return braid_allocate(job_, kLargeBytes, &memory); }), BRAID_OK)
-      << braid_error_message();
-  EXPECT_EQ(daemon_->arenas().size(), 2u);
 }
 
 TEST_F(PatienceTest, ASubmissionWhoseCopyNeedsAnotherArenaMayBeRepeated) {

@@ -2,16 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <future>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <thread>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"

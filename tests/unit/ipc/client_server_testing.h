@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
 #include "loop_runner.h"

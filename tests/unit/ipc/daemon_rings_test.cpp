@@ -251,10 +251,9 @@ TEST_F(DaemonRingsTest, RingsThatAreThereNeverLinger) {
 TEST_F(DaemonRingsTest, RingsWithHolesMayLinger) {
   constexpr uint32_t kMany = 4096;
   const uint64_t bytes = proto::rings_bytes(kMany, kMany);
-  auto memory = SharedMemory::create("rings", bytes, SharedMemory::Access::ReadWrite);
-  ASSERT_TRUE(memory) << memory.status().message();
-  create_rings(memory->data(), kMany, kMany);
-  rings_ = DaemonRings::adopt(duplicate(memory->fd()), duplicate(submit_wake_.get()), kMany, kMany)
+  auto memory = SharedMemory::create("rings", bytes, SharedMemory::Access::ReadWrite).value();
+  create_rings(memory.data(), kMany, kMany);
+  rings_ = DaemonRings::adopt(duplicate(memory.fd()), duplicate(submit_wake_.get()), kMany, kMany)
                .value();
   EXPECT_TRUE(rings_->may_linger());
 }

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
 #include "lingering_socket.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/extent_allocator.h"
 
-#include <map>
 #include <random>
 
 #include <gtest/gtest.h>

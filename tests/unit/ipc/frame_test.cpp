@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -35,17 +33,6 @@ class FrameTest : public ::testing::Test {
   FrameWriter writer_{64 << 20};
   FrameReader reader_;
 };
-
-TEST_F(FrameTest, FramesKeepTheirBorders) {
-  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{1, 2, 3}, {}));
-  ASSERT_TRUE(writer_.push(std::vector<uint8_t>{4}, {}));
-  ASSERT_TRUE(writer_.flush(near_.get()));
-  ASSERT_EQ(read(), FrameReader::Outcome::Frame);
-  EXPECT_EQ(reader_.take().bytes, (std::vector<uint8_t>{1, 2, 3}));
-  ASSERT_EQ(read(), FrameReader::Outcome::Frame);
-  EXPECT_EQ(reader_.take().bytes, (std::vector<uint8_t>{4}));
-  EXPECT_EQ(read(), FrameReader::Outcome::WouldBlock);
-}
 
 TEST_F(FrameTest, DescriptorsStayWithTheirFrame) {
   const Fd a(::eventfd(0, EFD_CLOEXEC));

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-
 #include <unistd.h>
-#include <uv.h>
 
 #include "base/clock.h"
 #include "loop/loop.h"

@@ -86,15 +86,6 @@ TEST_F(MemoryBlocksTest, WhatIsIdleLongEnoughGoesTheHighestFirst) {
   EXPECT_TRUE(blocks_.has_memory({0, 100}));
 }
 
-TEST_F(MemoryBlocksTest, ABlockIsUsedByEachOfItsExtents) {
-  use({0, 60});
-  use({60, 40});
-  blocks_.stop_using({0, 60});
-  EXPECT_EQ(pass_rounds(3 * kPatience), 0u);
-  blocks_.stop_using({60, 40});
-  EXPECT_EQ(pass_rounds(kPatience), 100u);
-}
-
 TEST_F(MemoryBlocksTest, WhatIsWantedWhileItGoesIsReservedAgain) {
   use({0, 300});
   blocks_.stop_using({0, 300});
@@ -108,16 +99,6 @@ TEST_F(MemoryBlocksTest, WhatIsWantedWhileItGoesIsReservedAgain) {
   EXPECT_EQ(blocks_.next_wanted(UINT64_MAX), (MemoryRange{100, 100}));
   blocks_.on_reserved({100, 100});
   EXPECT_TRUE(blocks_.has_memory({100, 100}));
-}
-
-TEST_F(MemoryBlocksTest, WhatCouldNotBeGivenBackIsThere) {
-  use({0, 300});
-  blocks_.stop_using({0, 300});
-  for (uint32_t i = 0; i < kPatience; ++i) blocks_.pass_round();
-  ASSERT_TRUE(blocks_.next_idle(UINT64_MAX).has_value());
-  blocks_.on_kept({0, 300});
-  EXPECT_TRUE(blocks_.has_memory({0, 300}));
-  EXPECT_EQ(blocks_.taken_bytes(), 300u);
 }
 
 TEST_F(MemoryBlocksTest, SomeOfItStays) {

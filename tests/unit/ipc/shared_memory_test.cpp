@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

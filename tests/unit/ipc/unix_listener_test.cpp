@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ipc/unix_listener.h"
 
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include <grp.h>
-#include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "temporary_directory.h"
@@ -37,14 +32,13 @@ class UnixListenerTest : public ::testing::Test {
 TEST_F(UnixListenerTest, ListensWithTheModeAndTheGroupAndGoesAway) {
   const group* own = ::getgrgid(::getgid());
   ASSERT_NE(own, nullptr);
-  auto listener = UnixListener::create(path_, own->gr_name, 0660);
-  ASSERT_TRUE(listener.is_ok()) << listener.status().message();
+  auto listener = UnixListener::create(path_, own->gr_name, 0660).value();
   struct stat info {};
   ASSERT_EQ(::stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0660u);
   EXPECT_EQ(info.st_gid, ::getgid());
   EXPECT_TRUE(connects());
-  listener->reset();
+  listener.reset();
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
 }
@@ -106,12 +100,11 @@ TEST_F(UnixListenerTest, ASocketThatCannotBeMadeIsNamedAsConfigured) {
 }
 
 TEST_F(UnixListenerTest, DoesNotRemoveItsSuccessorsSocket) {
-  auto first = UnixListener::create(path_, "", 0600);
-  ASSERT_TRUE(first.is_ok()) << first.status().message();
+  auto first = UnixListener::create(path_, "", 0600).value();
   ASSERT_EQ(::unlink(path_.c_str()), 0);
   auto second = UnixListener::create(path_, "", 0600);
   ASSERT_TRUE(second.is_ok()) << second.status().message();
-  first->reset();
+  first.reset();
   EXPECT_TRUE(connects());
 }
 

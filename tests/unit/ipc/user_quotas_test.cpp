@@ -184,17 +184,6 @@ TEST_F(UserQuotasPagesTest, InputsWithoutPagesAndResultsShareTheMemory) {
   EXPECT_EQ(quotas_->result_bytes(), 50u);
 }
 
-TEST_F(UserQuotasPagesTest, BuffersAreMemoryAsWell) {
-  ASSERT_TRUE(quotas_->take(kBob, UserResource::ResultBytes, 50).is_ok());
-  ASSERT_TRUE(quotas_->take(kAnn, UserResource::BufferBytes, 40).is_ok());
-  EXPECT_FALSE(quotas_->take(kBob, UserResource::ResultBytes, 11).is_ok());
-  EXPECT_FALSE(quotas_->take(kAnn, UserResource::InputPages, 11).is_ok());
-  EXPECT_FALSE(quotas_->take(kBob, UserResource::BufferBytes, 11).is_ok());
-  EXPECT_EQ(quotas_->result_bytes(), 50u);
-  quotas_->give_back(kAnn, UserResource::BufferBytes, 40);
-  EXPECT_TRUE(quotas_->take(0, UserResource::BufferBytes, 50).is_ok()) << "at once";
-}
-
 TEST_F(UserQuotasPagesTest, AUserIsToldTheKey) {
   const Status refused = quotas_->take(kAnn, UserResource::InputPages, 71);
   expect_parts(refused, {"user 1000 has 0 bytes", "71 more of inputs",
