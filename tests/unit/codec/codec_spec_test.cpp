@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codec/codec_spec.h"
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include "codec/gradient_codec.h"
@@ -26,11 +24,11 @@ TEST(CodecSpec, every_codec_has_its_name_and_its_defaults) {
 }
 
 TEST(CodecSpec, parameters_are_read) {
-  const auto int8 = parse_codec_spec("int8:block=64,rounding=stochastic,seed=18446744073709551615");
-  ASSERT_TRUE(int8);
-  EXPECT_EQ(int8->block, 64u);
-  EXPECT_EQ(int8->rounding, Rounding::Stochastic);
-  EXPECT_EQ(int8->seed, UINT64_MAX);
+  const auto int8 =
+      parse_codec_spec("int8:block=64,rounding=stochastic,seed=18446744073709551615").value();
+  EXPECT_EQ(int8.block, 64u);
+  EXPECT_EQ(int8.rounding, Rounding::Stochastic);
+  EXPECT_EQ(int8.seed, UINT64_MAX);
   EXPECT_EQ(parse_codec_spec("topk:ratio=0.001")->ratio, 0.001);
   EXPECT_EQ(parse_codec_spec("2bit:threshold=0.25")->threshold, 0.25f);
   EXPECT_EQ(parse_codec_spec("dgc:momentum=0.5")->momentum, 0.5f);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "codec/dither.h"
 #include "reference_formats.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <set>
-#include <string>
 
 #include <gtest/gtest.h>
 
@@ -58,12 +57,11 @@ TEST(StochasticRounding, follows_seed_stream_and_step_alone) {
     for (const uint64_t seed : {0, 1}) {
       CodecSpec spec = *parse_codec_spec(text);
       spec.seed = seed;
-      const auto codec = make_codec(spec);
-      ASSERT_TRUE(codec);
+      const auto codec = make_codec(spec).value();
       for (const EncodePlace& place : {EncodePlace{0, 0, 0}, EncodePlace{1, 0, 0},
                                        EncodePlace{0, 1, 0}, EncodePlace{0, 0, 1}}) {
-        different.insert(encoded_by(**codec, values, place));
-        different.insert(encoded_by(**codec, values, place));  // is the same again
+        different.insert(encoded_by(*codec, values, place));
+        different.insert(encoded_by(*codec, values, place));  // is the same again
       }
     }
     EXPECT_EQ(different.size(), 8u) << text;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/control_frame_reader.h"
 
-#include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -76,9 +75,8 @@ TEST(ControlFrameReader, AlignsFramesForFlatBuffers) {
   stream.insert(stream.end(), second.begin(), second.end());
   std::span<const uint8_t> bytes(stream);
   while (!bytes.empty()) {
-    const auto complete = reader.read(bytes);
-    ASSERT_TRUE(complete.is_ok());
-    ASSERT_TRUE(*complete);
+    const auto complete = reader.read(bytes).value();
+    ASSERT_TRUE(complete);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(reader.frame().data()) % 8, 0u);
   }
 }

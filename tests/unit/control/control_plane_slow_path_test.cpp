@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "control/control_connection.h"
@@ -173,6 +172,7 @@ TEST_F(ControlPlaneSlowPathTest, AnswersThatAreLateAndGoOnAreNoSilence) {
   ASSERT_TRUE(run_until([&] { return late.heard > 30; }));
   EXPECT_EQ(attempts, 0u);
   EXPECT_EQ(late.broken, "");
+  EXPECT_TRUE(on_a.messages.empty()) << "heartbeats are nobody else\'s business";
   EXPECT_TRUE(on_a.lost.empty());
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Those who connect and are no peers, and peers that cannot be connected to.
-#include <random>
-
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 

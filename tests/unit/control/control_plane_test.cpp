@@ -236,27 +236,6 @@ TEST_F(TwoControlPlanesTest, SaysThatAPeerHasClosed) {
   EXPECT_EQ(on_a_.lost.size(), 1u);
 }
 
-TEST_F(ControlPlaneTest, KeepsIdlePeersByHeartbeats) {
-  RecordingHandler on_a;
-  RecordingHandler on_b;
-  ControlPlaneOptions fast = options("a");
-  fast.heartbeat_interval_ms = 10;
-  fast.peer_timeout_ms = 1000;
-  ControlPlaneOptions fast_b = options("b", "127.0.0.2");
-  fast_b.heartbeat_interval_ms = 10;
-  fast_b.peer_timeout_ms = 1000;
-  auto a = create(fast, on_a);
-  auto b = create(fast_b, on_b);
-  connect(*a, b->self());
-  const uint64_t until = clock_.now_ms() + 2500;
-  ASSERT_TRUE(run_until([&] { return clock_.now_ms() > until; }));
-  EXPECT_TRUE(on_a.lost.empty());
-  EXPECT_TRUE(on_b.lost.empty());
-  EXPECT_TRUE(on_a.messages.empty()) << "heartbeats are nobody else's business";
-  EXPECT_EQ(connect(*a, b->self()).id, b->self().id);
-  EXPECT_EQ(connect(*b, a->self()).id, a->self().id);
-}
-
 // Time that only this process's clock shows (it was suspended): its peers were not silent.
 TEST_F(ControlPlaneTest, DoesNotTakeItsOwnStandstillForSilence) {
   struct JumpingClock final : Clock {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "loop/loop.h"
 #include "net/transport.h"

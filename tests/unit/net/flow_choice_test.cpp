@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/flow_choice.h"
 
-#include <vector>
-
 #include <gtest/gtest.h>
 
 #include "net/slow_flows.h"

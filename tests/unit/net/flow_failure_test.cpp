@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include "transport_testing.h"

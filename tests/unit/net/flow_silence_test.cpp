@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <span>
 
-#include <gtest/gtest.h>
-
 #include "transport_testing.h"
 
 namespace braid::testing {

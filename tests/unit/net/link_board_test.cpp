@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/link_board.h"
 
-#include <gtest/gtest.h>
-#include <sys/socket.h>
-
 #include "transport_testing.h"
 
 namespace braid::testing {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a job may use of a link, and flows that come later.
-#include <gtest/gtest.h>
-
 #include "net/transport.h"
 #include "transport_testing.h"
 

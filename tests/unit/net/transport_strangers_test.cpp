@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
 #include <cstring>
-#include <random>
-#include <set>
-#include <utility>
 
-#include <arpa/inet.h>
-#include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"

@@ -2,7 +2,6 @@
 #include "net/transport.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "net/flow_messages.h"
 #include "transport_testing.h"

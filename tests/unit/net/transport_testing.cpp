@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <arpa/inet.h>
-#include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <sys/socket.h>
 

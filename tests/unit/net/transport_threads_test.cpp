@@ -2,8 +2,6 @@
 #include <atomic>
 #include <thread>
 
-#include <gtest/gtest.h>
-
 #include "loop/door.h"
 #include "loop/timer.h"
 #include "transport_testing.h"

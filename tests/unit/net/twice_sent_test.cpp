@@ -3,8 +3,6 @@
 
 #include <array>
 
-#include <gtest/gtest.h>
-
 #include "transport_testing.h"
 
 namespace braid::testing {

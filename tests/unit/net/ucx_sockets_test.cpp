@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_sockets.h"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include <gtest/gtest.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "loop/socket_address.h"

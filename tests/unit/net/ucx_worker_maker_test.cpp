@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/ucx_worker_maker.h"
 
-#include <optional>
 #include <utility>
 
 #include "loop_testing.h"
