@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The patches of tests/defects: each puts one defect into the product, and its header names the tests that find it.
-Finds headers that are not whole, and patches that no longer apply."""
+Finds headers that are not whole, tests that are gone, and patches that no longer apply."""
 
 import os
 import re
@@ -65,6 +65,14 @@ def _wrong(text: str) -> Iterator[tuple[int, str]]:
             yield 1, f"more than {CHANGED_LINES_MAX} lines with '{sign}': a defect is small"
 
 
+def _gone(text: str, tests: str) -> Iterator[tuple[int, str]]:
+    """Names of tests that their sources do not have."""
+    for number, key, value in _header(text):
+        for name in re.findall(r"(?:\.|::)(\w+)", value) if key == "Found by" else ():
+            if name not in tests:
+                yield number, f"there is no test '{name}'"
+
+
 def why_not_applied(root: str, patch: str) -> str:
     """Empty: it applies."""
     command = ["git", "-C", root, "apply", "--check", "-"]
@@ -73,10 +81,12 @@ def why_not_applied(root: str, patch: str) -> str:
 
 
 def breaches(texts: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
+    """Without any text of a test, as scripts/defects asks, no test is missed."""
+    tests = "".join(text for path, text in texts.items() if path.startswith("tests/") and not path.startswith(FOLDER))
     for path, text in texts.items():
         if not path.startswith(FOLDER):
             continue
-        wrong = list(_wrong(text))
+        wrong = list(_wrong(text)) or list(_gone(text, tests) if tests else ())
         yield from ((path, line, what) for line, what in wrong)
         if not wrong and (why := why_not_applied(ROOT, text)):
             yield path, 1, f"no longer applies: {why}"

@@ -265,13 +265,17 @@ Found by: unit a_test --gtest_filter=F.IsOne
     ("int f() { return 1; }", "int f() { return 3; }", "no longer applies"),
     ("What: the wrong number is returned\n", "", "'What: …' is missing"),
     ("Found by: unit", "Found by: somebody in", "Found by: 'somebody in a_test"),
+    ("F.IsOne", "F.IsTwo", "there is no test 'IsTwo'"),
     ("\n\n", "\nRow: a cable\n\n", "Row: 'a cable'"),
     ("b/src/a/a.cpp", "b/tests/a.cpp", "a defect changes files of src/"),
     ("+int f() { return 2; }\n", "+int f() {\n+  return 2;\n+}\n+\n+\n+\n", "more than 5 lines with '+'"),
 ])
 def test_patches_of_defects(checked, before, after, found):
     patch = DEFECT.replace(before, after, 1)
-    code, said = checked(("src/a/a.cpp", f"{LICENCE}int f() {{ return 1; }}\n"), ("tests/defects/d.patch", patch))
+    code, said = checked(
+        ("src/a/a.cpp", f"{LICENCE}int f() {{ return 1; }}\n"), ("tests/a_test.py", f"#{LICENCE[2:]}# F.IsOne\n"),
+        ("tests/defects/d.patch", patch),
+    )  # fmt: skip
     assert code == (found is not None), said
     lines = [line for line in said.splitlines() if line.startswith("tests/defects/d.patch:")]
     assert found is None or any(found in line for line in lines), said
