@@ -51,6 +51,17 @@ TEST_P(WaitingModesTest, ResultsTimeoutsAndFailuresComeInEach) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, WaitingModesTest, ::testing::Values(0, 1, 2));
 
+TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
+  const uint32_t tensor = register_tensor(job_, "layer.weight", 4);
+  daemon_->hold_operations();
+  const braid_ticket ticket = submit(job_, all_reduce(tensor, 7, values_.data()));
+  EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 20), BRAID_ERROR_DEADLINE_EXCEEDED,
+                     "still in flight");
+  EXPECT_TRUE(message_has("'layer.weight', step 7")) << braid_error_message();
+  daemon_->complete_held();
+  EXPECT_EQ(braid_wait(job_, ticket, 0), BRAID_OK) << braid_error_message();
+}
+
 TEST_F(WaitingTest, WhoWaitsElsewhereHearsThatTheJobHasFailed) {
   EXPECT_EQ(braid_check(job_), BRAID_OK) << braid_error_message();
   daemon_->fail_jobs("rank 3 on node 'n2' died");

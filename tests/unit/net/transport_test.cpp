@@ -94,6 +94,21 @@ TEST_P(TransportSizes, DeliversChunksOfEverySize) {
 INSTANTIATE_TEST_SUITE_P(Bytes, TransportSizes,
                          ::testing::Values(1, 7, 2048, 2049, 8191, 65535, 131072, 262143, 262144));
 
+TEST(Transport, SendsNoMoreThanTheWindowsWhileNothingIsAcknowledged) {
+  auto options = TwoNodes::default_options();
+  options.flows_per_link = 2;
+  options.window_bytes = 4 * (32 << 10);
+  OpenNodes nodes(options);
+  nodes.b_stands_still = true;
+  const auto source = nodes.submit(32 << 10, 100);
+  for (int i = 0; i < 500; ++i) nodes.step();
+  // Four chunks fill a window.
+  EXPECT_EQ(source->given, 2u * 4u);
+  EXPECT_TRUE(source->settled.empty());
+  nodes.b_stands_still = false;
+  nodes.expect_delivered_once(*source, 100);
+}
+
 TEST(Transport, BoundsTheNumberOfSmallChunksOnTheirWay) {
   auto options = TwoNodes::default_options();
   options.flows_per_link = 1;
