@@ -114,5 +114,10 @@ TEST_F(GivingBackTest, WhereMemoryIsComesBeforeWhereThereIsOnlyRoom) {
   EXPECT_EQ(allocate(4 * kMiB).arena, 0U) << "only room is left";
 }
 
+TEST_F(GivingBackTest, ABufferTakesNoMoreThanItNeeds) {
+  allocate(33 * kMiB);
+  EXPECT_EQ(pages(), 34 * kMiB) << "in blocks of 2 MiB";
+}
+
 }  // namespace
 }  // namespace braid::client

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/metrics_text.h"
 
+#include <sstream>
+#include <unordered_set>
+
 #include <gtest/gtest.h>
 
 namespace braid {
@@ -75,6 +78,34 @@ TEST(MetricsText, NamesOfJobsMayBeAnything) {
   expect_line(answer, R"(braid_job_steps_total{job="caf?"} 4)");
   expect_line(answer, "braid_job_steps_total{job=\"" + long_name + "\"} 5");
   expect_line(answer, R"(braid_job_steps_total{job="{job=\"x\"} 9"} 6)");
+}
+
+TEST(MetricsText, HasRoomForAThousandJobs) {
+  constexpr size_t kJobs = 1000;
+  const std::vector<MetricsSource> sources = {[] {
+    std::vector<MetricSample> samples;
+    for (size_t job = 0; job < kJobs; ++job) {
+      for (const MetricInfo& info : metric_infos()) {
+        if (!info.is_of_job()) continue;
+        for (size_t second = 0; second < info.labels.size(); ++second) {
+          std::vector<std::string> labels = {fmt::format("job-{}", job)};
+          labels.resize(info.labels.size(), std::to_string(second));
+          samples.push_back({info.metric, labels, static_cast<double>(job) + 0.5});
+        }
+      }
+    }
+    return samples;
+  }};
+  std::istringstream answer(metrics_text(sources));
+  std::unordered_set<std::string> lines;
+  for (std::string line; std::getline(answer, line);) lines.insert(line);
+  for (size_t job = 0; job < kJobs; ++job) {
+    const std::string steps = fmt::format("braid_job_steps_total{{job=\"job-{}\"}} {}.5", job, job);
+    ASSERT_TRUE(lines.contains(steps)) << steps;
+    const std::string wait = fmt::format(
+        "braid_job_rank_wait_seconds_total{{job=\"job-{}\",rank=\"1\"}} {}.5", job, job);
+    ASSERT_TRUE(lines.contains(wait)) << wait;
+  }
 }
 
 }  // namespace
