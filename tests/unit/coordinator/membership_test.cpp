@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-using testing::names;
+using testing::is_error;
 
 MemberNode node(NodeId id, std::vector<uint32_t> ranks) {
   return {{id, "node-" + std::to_string(id), "10.0.0." + std::to_string(id), 7410},
