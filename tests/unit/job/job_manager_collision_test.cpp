@@ -106,10 +106,8 @@ TEST_F(JobManagerCollisionTest, NamesAreNotTakenForEachOther) {
   ASSERT_EQ(fnv1a64(kOneName), fnv1a64(kAnother));
   open_job(2);
   for (auto& trainer : trainers_) trainer->register_tensors({{kOneName, 4}, {kAnother, 4}});
-  wait_for([&] {
-    return std::all_of(trainers_.begin(), trainers_.end(), [](const auto& trainer) {
-      return trainer->registered.size() == 2 || !trainer->refusal.empty();
-    });
+  wait_for_all([](const auto& trainer) {
+    return trainer.registered.size() == 2 || !trainer.refusal.empty();
   });
   ASSERT_EQ(trainers_[0]->refusal, "");
   for (uint32_t rank = 0; rank < 2; ++rank) {

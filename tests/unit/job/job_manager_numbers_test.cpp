@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What jobs tell metrics of themselves, from their begin to their end.
-#include <algorithm>
 
 #include "job/manager_world.h"
 
@@ -21,10 +20,7 @@ class JobManagerNumbersTest : public testing::JobManagerTest {
       trainer->submit(10 * step + 1, 1, step);
       trainer->submit(10 * step + 2, 2, step);
     }
-    wait_for([&] {
-      return std::all_of(trainers_.begin(), trainers_.end(),
-                         [](const auto& trainer) { return trainer->done.size() == 2; });
-    });
+    wait_for_all([](const auto& trainer) { return trainer.done.size() == 2; });
     for (auto& trainer : trainers_) {
       trainer->release(10 * step + 1);
       trainer->release(10 * step + 2);

@@ -31,10 +31,7 @@ class JobManagerPlannedTest : public testing::JobManagerTest {
     for (auto& trainer : trainers_)
       trainer->register_tensors({std::begin(kTensors), std::end(kTensors)}, DataType::Float32,
                                 true);
-    wait_for([&] {
-      return std::all_of(trainers_.begin(), trainers_.end(),
-                         [](const auto& trainer) { return !trainer->registered.empty(); });
-    });
+    wait_for_all([](const auto& trainer) { return !trainer.registered.empty(); });
     settle();
     for (auto& trainer : trainers_) trainer->poll();
   }

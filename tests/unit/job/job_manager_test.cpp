@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs from the trainers' OpenJob to their end, through the client socket and the rings.
-#include <algorithm>
 #include <numeric>
 
 #include "base/errors_testing.h"
@@ -42,10 +41,7 @@ TEST_F(JobManagerTest, ManyStepsRunInTheSameMemoryWhenResultsAreGivenBack) {
       trainer->floats()[0] = static_cast<float>(step);
       trainer->submit(step + 1, 0, step);
     }
-    wait_for([&] {
-      return std::all_of(trainers_.begin(), trainers_.end(),
-                         [&](const auto& trainer) { return trainer->done.size() == step + 1; });
-    });
+    wait_for_all([&](const auto& trainer) { return trainer.done.size() == step + 1; });
     for (auto& trainer : trainers_) {
       ASSERT_EQ(trainer->result(trainer->done[step])[0], 2.0f * static_cast<float>(step));
       trainer->release(step + 1);

@@ -216,7 +216,7 @@ TEST_F(JobManagerUsersTest, TensorNamesOfAUserAreLimited) {
 TEST_F(JobManagerUsersTest, DescriptorsOfAUsersTrainersAndArenasAreLimited) {
   NEEDS_ROOT();
   for (uint32_t rank = 0; rank < 3; ++rank) add_stranger().open("train", rank, 3, kThisNode);
-  wait_for([&] { return std::ranges::all_of(trainers_, &testing::TestTrainer::is_open); });
+  wait_for_all([](const auto& trainer) { return trainer.is_open; });
   const auto used = [&] { return quotas_->used(kStranger, UserResource::Descriptors); };
   EXPECT_EQ(used(), 3u * (7 + 1));
   for (const auto& trainer : trainers_) {

@@ -115,8 +115,7 @@ TestTrainer& JobManagerTest::open_job_on(const std::vector<MemberNode>& nodes,
   TestTrainer& trainer = start_job_on(nodes, algorithms);
   wait_for([&] { return !sent_to_b<proto::JobReady>().empty(); });
   hear(b_, make_job_go(kKey));
-  wait_for(
-      [&] { return std::ranges::all_of(trainers_, [](const auto& one) { return one->is_open; }); });
+  wait_for_all([](const auto& one) { return one.is_open; });
   return trainer;
 }
 
@@ -146,10 +145,7 @@ void JobManagerTest::register_w(TestTrainer& trainer) {
 void JobManagerTest::register_planned() {
   const size_t before = trainers_[0]->registered.size();
   for (auto& trainer : trainers_) trainer->register_tensors({{"t0", 10}}, DataType::Float32, true);
-  wait_for([&] {
-    return std::ranges::all_of(
-        trainers_, [&](const auto& trainer) { return trainer->registered.size() == before + 1; });
-  });
+  wait_for_all([&](const auto& trainer) { return trainer.registered.size() == before + 1; });
 }
 
 void JobManagerTest::finish_steps(uint64_t begin, uint64_t end) {
@@ -158,10 +154,7 @@ void JobManagerTest::finish_steps(uint64_t begin, uint64_t end) {
       trainer->done.clear();
       trainer->submit(step + 100, trainer->registered.back(), step);
     }
-    wait_for([&] {
-      return std::ranges::all_of(trainers_,
-                                 [](const auto& trainer) { return trainer->done.size() == 1; });
-    });
+    wait_for_all([](const auto& trainer) { return trainer.done.size() == 1; });
     for (auto& trainer : trainers_) trainer->release(step + 100);
   }
 }

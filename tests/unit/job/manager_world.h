@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,6 +34,12 @@ class JobManagerTest : public LoopTest {
   TestTrainer& add_trainer();
   // Runs the loop, and the trainers, until the condition holds.
   void wait_for(const std::function<bool()>& condition);
+  // Until it holds for each of the trainers.
+  void wait_for_all(const std::function<bool(const TestTrainer&)>& condition) {
+    wait_for([&] {
+      return std::ranges::all_of(trainers_, [&](const auto& one) { return condition(*one); });
+    });
+  }
   void settle() { run_rounds(5); }
 
   // `world_size` trainers of this node open one job and register tensor 0, 'w', of `count` floats.
