@@ -14,7 +14,7 @@ namespace braid {
 namespace {
 
 // Bytes of the mapping that `address` is in, as /proc tells; 0: none that may be written.
-uint64_t writable_bytes_around(const void* address) {
+uint64_t writable_bytes_around(uintptr_t place) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     unsigned long begin = 0;
@@ -22,7 +22,6 @@ uint64_t writable_bytes_around(const void* address) {
     char read = 0;
     char write = 0;
     if (std::sscanf(line.c_str(), "%lx-%lx %c%c", &begin, &end, &read, &write) != 4) continue;
-    const auto place = reinterpret_cast<uintptr_t>(address);
     if (begin <= place && place < end) return write == 'w' ? end - begin : 0;
   }
   return 0;
@@ -37,7 +36,7 @@ TEST(HeapTest, AThreadsHeapIsWholeAtOnce) {
   std::thread([&bytes] {
     // NOLINTNEXTLINE: it is malloc that is tested
     void* const first = std::malloc(100);
-    bytes = writable_bytes_around(first);
+    bytes = writable_bytes_around(reinterpret_cast<uintptr_t>(first));
     std::free(first);  // NOLINT
   }).join();
   EXPECT_GE(bytes, 32u << 20);
