@@ -5,6 +5,8 @@
 SCRIPT ARGUMENTS` then stands for `python SCRIPT ARGUMENTS`: the first process forks one that takes over the second
 one's environment, namespaces, folder and output, and runs the script as `__main__`. The second process ends as the
 script does, and the script is killed if the second process is.
+
+Processes of one start have the same hashes of strings: that ranks agree whatever these are, only cold starts show.
 """
 
 import array
