@@ -16,10 +16,11 @@ from .programs import Program
 
 _START_S = 60.0
 _END_S = 30.0
-# One on each node keeps the cluster up: it says where it is, and waits for a line in its fifo.
+# One on each node keeps the cluster up: it says where it is, and waits for a line in its fifo. It has opened the fifo
+# before it says so: who writes to one that nobody has opened gets an error.
 _HOLD = (
-    'mkfifo "$BRAID_CLUSTER_DIR/end$RANK" && echo "$BRAID_CLUSTER_DIR" && '
-    'read -r line <"$BRAID_CLUSTER_DIR/end$RANK"'
+    'end="$BRAID_CLUSTER_DIR/end$RANK" && mkfifo "$end" && exec 3<>"$end" && echo "$BRAID_CLUSTER_DIR" && '
+    "read -r line <&3"
 )
 
 
