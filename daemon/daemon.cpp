@@ -97,6 +97,7 @@ Status Daemon::start() {
                        job_board_, *worker_, result_bytes_max(config_), chunk_bytes_max(config_),
                        quotas_});
   BRAID_RETURN_IF_ERROR(start_client_server());
+  gpus_ = watch_gpus(config_, rails_);
   start_telling();
   BRAID_RETURN_IF_ERROR(start_page());
 
@@ -172,7 +173,7 @@ Status Daemon::start_client_server() {
 }
 
 void Daemon::start_telling() {
-  TellingOptions options = telling_options(config_);
+  TellingOptions options = telling_options(config_, gpus_.get());
   if (config_.metrics.port != 0 && config_.debug.explain_seconds != 0)
     options.findings = &findings_board_;
   const auto status_of = [this](uid_t viewer,
@@ -325,6 +326,7 @@ DaemonStatus Daemon::loop_status(uid_t asker) const {
   }
   status.jobs = telling_->questions().statuses(asker);
   status.jobs_hidden = telling_->questions().hidden_from(asker);
+  telling_->questions().add_gpus(status, asker);
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
   return status;
@@ -357,8 +359,8 @@ ServiceStatus::Numbers Daemon::service_numbers() const {
 }
 
 DaemonSources Daemon::sources() const {
-  return {gauges_,      *transport_, *engines_,       tuning_counters_,
-          guard_board_, job_board_,  findings_board_, loops_};
+  return {gauges_,         *transport_, *engines_, tuning_counters_, guard_board_, job_board_,
+          findings_board_, gpus_.get(), loops_};
 }
 
 void Daemon::publish_gauges() {

@@ -14,6 +14,7 @@
 #include "daemon/daemon_page.h"
 #include "daemon/service_status.h"
 #include "explain/findings_board.h"
+#include "gpu/gpu_watch.h"
 #include "ipc/client_server.h"
 #include "job/job_manager.h"
 #include "loop/held_lines.h"
@@ -72,6 +73,7 @@ class Daemon {
   TuningCounters tuning_counters_;
   GuardBoard guard_board_;
   FindingsBoard findings_board_;
+  std::unique_ptr<GpuWatch> gpus_;             // nullptr: they are not watched
   std::unique_ptr<KnowledgeStore> knowledge_;  // before its writer, planner_
   DaemonGauges gauges_;
 

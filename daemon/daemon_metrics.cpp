@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <sys/resource.h>
 
 #include "base/processor_time.h"
 #include "coordinator/job_tuning.h"
 #include "explain/findings_board.h"
+#include "gpu/gpu_watch.h"
 #include "loop/loop.h"
+#include "metrics/gpu_samples.h"
 #include "net/transport.h"
 #include "operation/engine_pool.h"
 #include "operation/job_board.h"
@@ -172,6 +175,24 @@ class Samples {
     add(Metric::Polls, polling.displaced, {loop.name(), "displaced"});
   }
 
+  void add_gpus(const GpuReport& report, const std::vector<JobTotals>& jobs) {
+    if (!report.gpus.empty() || report.silent_seconds > 0)
+      add_real(Metric::GpuSilentSeconds, report.silent_seconds, {});
+    for (MetricSample& sample : gpu_samples(report.gpus)) samples_.push_back(std::move(sample));
+    std::map<int64_t, std::string> gpu_of_pid;
+    for (const GpuFacts& gpu : report.gpus) {
+      for (const GpuFacts::Process& process : gpu.processes)
+        gpu_of_pid.emplace(process.pid, std::to_string(gpu.index));
+    }
+    for (const JobTotals& job : jobs) {
+      for (const auto& [rank, times] : job.ranks) {
+        const auto gpu = gpu_of_pid.find(static_cast<int64_t>(times.pid));
+        if (times.pid != 0 && gpu != gpu_of_pid.end())
+          add(Metric::JobRankGpu, 1, {job.name, std::to_string(rank), gpu->second});
+      }
+    }
+  }
+
   void add_processor() {
     rusage used{};
     ::getrusage(RUSAGE_SELF, &used);
@@ -196,7 +217,9 @@ std::vector<MetricSample> daemon_samples(const DaemonSources& sources) {
   samples.add_guard(sources.guard);
   samples.add_wire(sources.transport);
   for (const LinkStatus& link : sources.transport.link_statuses()) samples.add_link(link);
-  for (const JobTotals& job : sources.jobs.totals()) samples.add_job(job);
+  const std::vector<JobTotals> jobs = sources.jobs.totals();
+  for (const JobTotals& job : jobs) samples.add_job(job);
+  if (sources.gpus != nullptr) samples.add_gpus(sources.gpus->report(), jobs);
   samples.add_findings(sources.findings);
   samples.add_engines(sources.engines);
   samples.add_processor();
@@ -217,7 +240,9 @@ void add_numbers(DaemonStatus& status, const std::vector<FlowStatus>& flows,
   }
   for (const MetricSample& sample : daemon_samples(sources)) {
     // Series of jobs include other users' jobs: `braidctl plan` has those of one's own.
-    if (metric_info(sample.metric).is_of_job()) continue;
+    const MetricInfo& info = metric_info(sample.metric);
+    // GPUs stand in the status by themselves.
+    if (info.is_of_job() || info.is_of_gpu()) continue;
     std::string name(metric_info(sample.metric).name);
     for (const std::string& label : sample.label_values) name += "." + label;
     status.counters[name] += static_cast<uint64_t>(sample.value);

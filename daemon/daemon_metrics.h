@@ -18,6 +18,7 @@ namespace braid {
 class EnginePool;
 class FindingsBoard;
 struct FlowStatus;
+class GpuWatch;
 class GuardBoard;
 class JobBoard;
 class Loop;
@@ -54,6 +55,7 @@ struct DaemonSources {
   const GuardBoard& guard;
   const JobBoard& jobs;
   const FindingsBoard& findings;
+  const GpuWatch* gpus;  // nullptr: they are not watched
   std::span<const Loop* const> loops;
 };
 

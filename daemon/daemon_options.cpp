@@ -136,8 +136,9 @@ LogOptions log_options(const DaemonConfig& config) {
           name ? *name : std::string()};
 }
 
-TellingOptions telling_options(const DaemonConfig& config) {
+TellingOptions telling_options(const DaemonConfig& config, const GpuWatch* gpus) {
   TellingOptions options;
+  options.gpus = gpus;
   options.explain_every_ms = uint64_t{config.debug.explain_seconds} * 1000;
   options.timeline_directory = timeline_directory(config);
   options.circumstances = {config.collective.streams, io_threads(config)};
@@ -198,6 +199,14 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
 }
 
 // The rest of the memory is for flows, other programs, and the trainers' own.
+std::unique_ptr<GpuWatch> watch_gpus(const DaemonConfig& config, std::vector<std::string> rails) {
+  if (config.gpu.watch_seconds == 0) return nullptr;
+  GpuWatchOptions options;
+  options.every_ms = config.gpu.watch_seconds * 1000;
+  options.reader.rails = std::move(rails);
+  return std::make_unique<GpuWatch>(std::move(options));
+}
+
 UserLimits user_limits(const DaemonConfig& config) {
   const uint64_t memory = memory_limit();
   const auto share_unless_given = [memory](uint64_t given, uint64_t quarters) {

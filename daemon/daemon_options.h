@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "config/config.h"
 #include "daemon/daemon_page.h"
 #include "engine/engine.h"
+#include "gpu/gpu_watch.h"
 #include "ipc/user_quotas.h"
 #include "job/job_manager.h"
 #include "net/transport.h"
@@ -23,11 +25,13 @@ namespace braid {
 
 // Before there is a log: errors are told when the daemon starts.
 LogOptions log_options(const DaemonConfig& config);
-TellingOptions telling_options(const DaemonConfig& config);
+TellingOptions telling_options(const DaemonConfig& config, const GpuWatch* gpus);
 JobManagerOptions job_manager_options(const DaemonConfig& config);
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails);
 EngineOptions engine_options(const DaemonConfig& config);
 TransportOptions transport_options(const DaemonConfig& config, std::vector<std::string> rails);
+// nullptr: GPUs are not watched.
+std::unique_ptr<GpuWatch> watch_gpus(const DaemonConfig& config, std::vector<std::string> rails);
 UserLimits user_limits(const DaemonConfig& config);
 PollingMode polling_mode(const DaemonConfig& config);
 // That transports are set up for.

@@ -96,6 +96,10 @@ struct DaemonConfig {
     std::string access = kLoopbackAccess;  // or kOff, or the path of a file with a token
     bool operator==(const Page&) const = default;
   };
+  struct Gpu {
+    uint32_t watch_seconds = 5;  // 0: never
+    bool operator==(const Gpu&) const = default;
+  };
   struct Log {
     std::string level = "info";
     std::string format = kAuto;  // auto, text or json
@@ -136,6 +140,7 @@ struct DaemonConfig {
   Guard guard;
   Metrics metrics;
   Page page;
+  Gpu gpu;
   Log log;
   Debug debug;
   bool operator==(const DaemonConfig&) const = default;

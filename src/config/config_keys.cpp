@@ -16,7 +16,7 @@ constexpr uint64_t kGiB = 1ull << 30;
 constexpr uint64_t kTiB = 1ull << 40;
 constexpr uint64_t kDayMs = 86'400'000;
 
-constexpr std::array<ConfigSection, 12> kSections = {{
+constexpr std::array<ConfigSection, 13> kSections = {{
     {"node", "Who this node is."},
     {"control", "The connections between daemons."},
     {"client", "The Unix socket through which trainers come."},
@@ -33,6 +33,7 @@ constexpr std::array<ConfigSection, 12> kSections = {{
      "compression.md."},
     {"metrics", "The HTTP port, with /metrics for Prometheus, /healthz and /readyz."},
     {"page", "The daemon's own page, on the same port. See page.md."},
+    {"gpu", "NVIDIA's GPUs of this node. See operations.md."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
     {kDebugSection, "For tests of braid itself; not for operators, and may change at any time."},
 }};
@@ -233,6 +234,10 @@ constexpr std::array kKeys = {
         "anywhere, with a view of all jobs; the token has 16 bytes or more, and the file is closed "
         "to "
         "group and others."),
+
+    number("gpu.watch_seconds", BRAID_FIELD(gpu.watch_seconds), 0, 3600,
+           "How often the GPUs' clocks, temperatures and errors are read; 0: never. Where there is "
+           "no libnvidia-ml.so.1, nothing is read."),
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),

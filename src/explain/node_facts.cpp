@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpu/gpu_facts_json.h"
+
 namespace braid {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Step, step, step_ns, before_ns,
@@ -22,7 +24,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_si
                                                 last_step_ago_ns, steps, not_finite,
                                                 operations_pending, pending, ended, operations,
                                                 held, collectives, job_bytes, other_jobs_bytes,
-                                                rails, rails_down, flows, processor_ns,
+                                                rails, rails_down, flows, gpus, processor_ns,
                                                 processor_wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobFacts, job, nodes, missing)
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "gpu/gpu_facts.h"
 
 namespace braid {
 
@@ -96,6 +97,7 @@ struct NodeFacts {
   std::vector<std::string> rails;               // that the daemon is configured for
   std::vector<std::string> rails_down;
   std::vector<Flow> flows;
+  std::vector<GpuFacts> gpus;  // of the node; processes: those of this job
   // What all threads of the daemon have run, and have waited for a processor that was not free.
   uint64_t processor_ns = 0;
   uint64_t processor_wait_ns = 0;

@@ -95,7 +95,10 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       verdict_timer_(services.loop),
       memory_rounds_(services.loop) {
   BRAID_ASSERT(sessions_.size() == membership_.local_ranks.size(), "one session per local rank");
-  for (uint32_t i = 0; i < sessions_.size(); ++i) sessions_[i]->join(*this, i);
+  for (uint32_t i = 0; i < sessions_.size(); ++i) {
+    sessions_[i]->join(*this, i);
+    numbers_->ranks[i].pid.set(static_cast<uint64_t>(sessions_[i]->credentials().pid));
+  }
 }
 
 Job::~Job() {

@@ -10,5 +10,6 @@ namespace braid {
 // Parts of metric_infos(), in its order.
 std::vector<MetricInfo> job_infos();
 std::vector<MetricInfo> link_infos();
+std::vector<MetricInfo> gpu_infos();
 
 }  // namespace braid

@@ -334,7 +334,7 @@ std::vector<MetricInfo> make_infos() {
   std::vector<MetricInfo> all;
   for (const auto& infos :
        {daemon_infos(), operation_infos(), chunk_infos(), flow_infos(), link_infos(), job_infos(),
-        trouble_infos(), tuning_infos(), guard_infos(), loop_infos()}) {
+        trouble_infos(), tuning_infos(), guard_infos(), loop_infos(), gpu_infos()}) {
     all.insert(all.end(), infos.begin(), infos.end());
   }
   return all;

@@ -86,6 +86,27 @@ enum class Metric : uint8_t {
   LoopLongestRound,
   PollingSeconds,
   Polls,
+  GpuInfo,
+  GpuUp,
+  GpuSilentSeconds,
+  GpuClock,
+  GpuClockMax,
+  GpuSlowed,
+  GpuTemperature,
+  GpuPower,
+  GpuPowerLimit,
+  GpuUtilization,
+  GpuMemoryUsed,
+  GpuMemory,
+  GpuEccErrors,
+  GpuXidErrors,
+  GpuPcieWidth,
+  GpuPcieWidthMax,
+  GpuPcieGeneration,
+  GpuPcieGenerationMax,
+  GpuPcieReplays,
+  GpuProcesses,
+  JobRankGpu,
 };
 
 struct MetricInfo {
@@ -100,6 +121,7 @@ struct MetricInfo {
 
   // Its samples name jobs, and may be negative or parts of 1.
   bool is_of_job() const { return !labels.empty() && labels.front() == "job"; }
+  bool is_of_gpu() const { return name.starts_with("braid_gpu_"); }
 };
 
 std::span<const MetricInfo> metric_infos();  // in the order of the enum

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpu/gpu_facts_json.h"
+
 namespace braid {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Node, name, id, address)
@@ -23,7 +25,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Polling, mode, sec
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Processor, seconds, wait_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus, version, node, uptime_seconds,
                                                 polling, processor, transport, rails, rails_down,
-                                                flows, jobs, jobs_hidden, peers, counters)
+                                                gpus, gpus_silent_seconds, flows, jobs, jobs_hidden,
+                                                peers, counters)
 
 std::string to_json(const DaemonStatus& status) {
   // Names come from users and may be no UTF-8; a status must not fail for that.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "gpu/gpu_facts.h"
 
 namespace braid {
 
@@ -89,6 +90,8 @@ struct DaemonStatus {
   std::string transport;  // "UCX 1.13.1, tcp on eth0, 8 flows per link"
   std::vector<std::string> rails;
   std::vector<std::string> rails_down;  // of these
+  std::vector<GpuFacts> gpus;           // of the node; processes: those that the asker may see
+  double gpus_silent_seconds = 0;       // that NVIDIA's library does not answer; 0: it does
   std::vector<Flow> flows;
   std::vector<Job> jobs;
   uint32_t jobs_hidden = 0;  // of other users than who asked

@@ -27,6 +27,7 @@ void add_present(JobTotals& totals, const JobNumbers& job) {
   totals.operations_pending += job.operations_pending.get();
   totals.result_memory_bytes += job.result_memory_bytes.get();
   totals.arena_memory_bytes += job.arena_memory_bytes.get();
+  for (const JobNumbers::Rank& rank : job.ranks) totals.ranks[rank.rank].pid = rank.pid.get();
   const uint64_t set_bytes = job.planned_bytes.get();
   if (set_bytes == 0 || (totals.plan && totals.plan->set_bytes >= set_bytes)) return;
   totals.plan = {set_bytes,

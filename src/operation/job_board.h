@@ -18,6 +18,7 @@ struct JobTotals {
   struct Rank {
     uint64_t late_ns = 0;
     uint64_t wait_ns = 0;
+    uint64_t pid = 0;  // of its trainer now; 0: not known
   };
   struct Plan {
     uint64_t set_bytes = 0;

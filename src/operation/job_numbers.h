@@ -18,6 +18,7 @@ struct JobNumbers {
   // One of the node's ranks, over all steps that have ended.
   struct Rank {
     uint32_t rank = 0;
+    SharedNumber pid;      // of its trainer; 0: in a PID namespace that the daemon does not see
     SharedNumber late_ns;  // of its last gradient, after that of the node's first rank
     SharedNumber wait_ns;  // from its last gradient to the step's last result
   };

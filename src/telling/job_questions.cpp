@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/processor_time.h"
+#include "telling/gpu_ranks.h"
 #include "telling/job_facts.h"
 #include "telling/job_status.h"
 
@@ -109,6 +110,13 @@ std::vector<DaemonStatus::Job> JobQuestions::statuses(uid_t viewer) const {
 
 uint32_t JobQuestions::hidden_from(uid_t viewer) const {
   return static_cast<uint32_t>(jobs_.size() - visible("", viewer).size());
+}
+
+void JobQuestions::add_gpus(DaemonStatus& status, uid_t viewer) const {
+  if (options_.gpus == nullptr) return;
+  GpuReport report = options_.gpus->report();
+  status.gpus = with_ranks(std::move(report.gpus), visible("", viewer));
+  status.gpus_silent_seconds = report.silent_seconds;
 }
 
 std::string JobQuestions::tuning(const std::string& job_name, uid_t viewer) const {
@@ -225,6 +233,7 @@ NodeFacts JobQuestions::facts_of(const Job& job, const std::vector<FlowStatus>& 
   for (const FlowStatus& flow : flows) {
     if (flow.outgoing) facts.flows.push_back(flow_facts(flow));
   }
+  if (options_.gpus != nullptr) facts.gpus = with_ranks(options_.gpus->report().gpus, {&job});
   const ProcessorTime time = processor_time();
   facts.processor_ns = time.ran_ns;
   facts.processor_wait_ns = time.waited_ns;

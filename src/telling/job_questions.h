@@ -10,6 +10,7 @@
 #include "base/lifetime.h"
 #include "coordinator/coordinator.h"
 #include "explain/node_facts.h"
+#include "gpu/gpu_watch.h"
 #include "job/job_table.h"
 #include "metrics/status.h"
 #include "telling/explainer.h"
@@ -26,6 +27,7 @@ struct TellingOptions {
   std::string timeline_directory;  // of the timelines of jobs that failed; empty: none is written
   PlanBook::Circumstances circumstances{};  // of plans that are told
   std::string planner = "first";            // of the jobs that this node coordinates
+  const GpuWatch* gpus = nullptr;           // it outlives the telling; none: they are not watched
 };
 
 // The questions about this node's jobs, and their answers as JSON or structs. Each has a viewer: a
@@ -39,6 +41,8 @@ class JobQuestions {
 
   std::vector<DaemonStatus::Job> statuses(uid_t viewer) const;
   uint32_t hidden_from(uid_t viewer) const;  // jobs
+  // This node's GPUs, with the trainers that the viewer may see.
+  void add_gpus(DaemonStatus& status, uid_t viewer) const;
   // The tuning of all jobs of the name; `job_name` empty: of all jobs. A JSON array.
   std::string tuning(const std::string& job_name, uid_t viewer) const;
   // The plans of the same jobs, a JSON array that is made on another thread. Comes once, later;

@@ -211,9 +211,9 @@ def metrics(node) -> dict[str, float]:
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-# Series of codecs, of planned tensors, and of links that carry much.
+# Series of GPUs, of codecs, of planned tensors, and of links that carry much.
 NOT_OF_EACH_JOB = re.compile(
-    "braid_(codec|job_(step|exposed|rank|finding|plan|iteration|tuning)|link_(slowest|median))"
+    "braid_(gpu|codec|job_(step|exposed|rank|finding|plan|iteration|tuning)|link_(slowest|median))"
 )
 
 

@@ -68,8 +68,8 @@ TEST(LoadConfig, AllErrorsAreReportedAtOnceWithTheirLines) {
                      "f.yaml:6: transport.flows_per_link: 'many' is not a whole number; use one "
                      "from 0 to 128",
                      "f.yaml:8: bogus: unknown key; the sections are node, control, client, "
-                     "transport, collective, plan, tune, guard, metrics, page, log, debug; "
-                     "braidd --print-config shows all keys",
+                     "transport, collective, plan, tune, guard, metrics, page, gpu, log, "
+                     "debug; braidd --print-config shows all keys",
                      "f.yaml:9: log.level: 'loud' is no log level; use trace, debug, info, warn or "
                      "error",
                      "--set metrics.port: 'x' is not a whole number; use one from 0 to 65535"}));

@@ -24,7 +24,7 @@ TEST(MetricInfos, FollowTheRulesOfNames) {
       EXPECT_EQ(info.labels.size(), 1u) << info.name;
     }
   }
-  EXPECT_EQ(metric_infos().size(), static_cast<size_t>(Metric::Polls) + 1);
+  EXPECT_EQ(metric_infos().size(), static_cast<size_t>(Metric::JobRankGpu) + 1);
 }
 
 TEST(MetricInfos, HaveEveryReasonAJobCanFailFor) {

@@ -17,6 +17,15 @@ DaemonStatus sample() {
   status.transport = "UCX 1.13.1, tcp on eth0";
   status.rails = {"eth0"};
   status.rails_down = {"eth0"};
+  GpuFacts gpu;
+  gpu.index = 1;
+  gpu.uuid = "GPU-1";
+  gpu.near_rails = {"eth0"};
+  gpu.clock_mhz = 1140;
+  gpu.reasons = {{"heat", 1'700'000'000}};
+  gpu.processes = {{4711, 1024, "train", 0}};
+  status.gpus = {gpu};
+  status.gpus_silent_seconds = 12.5;
   status.flows = {{"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2, "silent", 0.5, 0.25}};
   status.jobs = {{"train",
                   3,
@@ -52,6 +61,17 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "transport": "UCX 1.13.1, tcp on eth0",
     "rails": ["eth0"],
     "rails_down": ["eth0"],
+    "gpus": [{"index": 1, "name": "", "uuid": "GPU-1", "pci": "", "numa_node": -1,
+              "near_rails": ["eth0"], "error": "", "clock_mhz": 1140, "clock_max_mhz": 0,
+              "reasons": [{"name": "heat", "since": 1700000000}], "temperature_celsius": -1,
+              "power_watts": 0.0, "power_limit_watts": 0.0, "utilization": -1.0,
+              "memory_used_bytes": 0, "memory_bytes": 0, "ecc_corrected": -1,
+              "ecc_uncorrected": -1, "ecc_uncorrected_at": 0, "xid_errors": 0, "last_xid": 0,
+              "last_xid_at": 0, "pcie_generation": 0, "pcie_generation_max": 0, "pcie_width": 0,
+              "pcie_width_max": 0, "pcie_replays": -1,
+              "processes": [{"pid": 4711, "memory_bytes": 1024, "job": "train", "rank": 0}],
+              "other_processes": 0}],
+    "gpus_silent_seconds": 12.5,
     "flows": [{"peer": "node-b", "direction": "out", "io_loop": 0, "flow": 1, "rail": "eth0",
                "state": "open", "bytes_sent": 100, "bytes_received": 7, "failures": 2,
                "error": "silent", "round_trip_ms": 0.5, "bytes_per_second": 0.25}],

@@ -26,6 +26,7 @@ TEST(JobBoard, HasAJobFromItsBeginToItsEnd) {
   job->exposed_ns.add(30);
   job->ranks[1].late_ns.add(11);
   job->ranks[0].wait_ns.add(12);
+  job->ranks[0].pid.set(4711);
   job->operations_pending.set(3);
   job->result_memory_bytes.set(4096);
   const JobTotals totals = only(board);
@@ -36,6 +37,7 @@ TEST(JobBoard, HasAJobFromItsBeginToItsEnd) {
   EXPECT_EQ(totals.exposed_ns, 30u);
   EXPECT_EQ(totals.ranks.at(5).late_ns, 11u);
   EXPECT_EQ(totals.ranks.at(4).wait_ns, 12u);
+  EXPECT_EQ(totals.ranks.at(4).pid, 4711u);
   EXPECT_EQ(totals.operations_pending, 3u);
   EXPECT_EQ(totals.result_memory_bytes, 4096u);
   EXPECT_FALSE(totals.plan);
