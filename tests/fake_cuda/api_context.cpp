@@ -94,6 +94,28 @@ CUresult CUDAAPI cuCtxSynchronize() {
   return wait_for_gpu(call, *current_device());
 }
 
+#if CUDA_VERSION >= 13000
+CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
+  const Call call(Function::kCtxGetDevice_v2, context == nullptr ? Needs::kContext : Needs::kInit);
+  if (call.is_refused()) return call.refusal();
+  const auto of = context == nullptr ? current_device() : device_of(context);
+  if (!of) return CUDA_ERROR_INVALID_CONTEXT;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *device = *of;
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
+  Call call(Function::kCtxSynchronize_v2, context == nullptr ? Needs::kContext : Needs::kInit);
+  if (call.is_refused()) return call.refusal();
+  const auto of = context == nullptr ? current_device() : device_of(context);
+  if (!of) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const CUresult result = check_unsafe_call(); result != CUDA_SUCCESS) return result;
+  ++counters().host_waits;
+  return wait_for_gpu(call, *of);
+}
+#endif
+
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   const Call call(Function::kCtxGetStreamPriorityRange, Needs::kContext);
   if (call.is_refused()) return call.refusal();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events and capture.
-#include <algorithm>
 #include <utility>
 
 #include <cuda.h>
@@ -17,10 +16,12 @@ namespace {
 
 CUresult do_nothing() { return CUDA_SUCCESS; }
 
-CUresult make_stream(CUstream* stream, unsigned flags, int priority) {
+// Priorities change nothing here: any number is taken, as the driver takes the nearest one that it
+// has.
+CUresult make_stream(CUstream* stream, unsigned flags) {
   if (stream == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  *stream = add_stream(Engine::get().create_stream(
-      *current_device(), flags != CU_STREAM_NON_BLOCKING, false, std::clamp(priority, -5, 0)));
+  const bool blocks = flags != CU_STREAM_NON_BLOCKING;
+  *stream = add_stream(Engine::get().create_stream(*current_device(), blocks, false));
   return CUDA_SUCCESS;
 }
 
@@ -59,12 +60,12 @@ extern "C" {
 
 CUresult CUDAAPI cuStreamCreate(CUstream* stream, unsigned flags) {
   const Call call(Function::kStreamCreate, Needs::kContext);
-  return call.is_refused() ? call.refusal() : make_stream(stream, flags, 0);
+  return call.is_refused() ? call.refusal() : make_stream(stream, flags);
 }
 
-CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int /*priority*/) {
   const Call call(Function::kStreamCreateWithPriority, Needs::kContext);
-  return call.is_refused() ? call.refusal() : make_stream(stream, flags, priority);
+  return call.is_refused() ? call.refusal() : make_stream(stream, flags);
 }
 
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream handle) {
@@ -179,6 +180,20 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext* context) {
   *context = context_of(stream->device);
   return CUDA_SUCCESS;
 }
+
+#if CUDA_VERSION >= 13000
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
+  const auto needs = is_default_stream(handle) ? Needs::kContext : Needs::kInit;
+  const Call call(Function::kStreamGetCtx_v2, needs);
+  if (call.is_refused()) return call.refusal();
+  const StreamPointer stream = stream_of(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *context = context_of(stream->device);
+  if (green != nullptr) *green = nullptr;
+  return CUDA_SUCCESS;
+}
+#endif
 
 CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned flags) {
   const Call call(Function::kEventCreate, Needs::kContext);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream memory operations: streams that write words and wait for them.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -42,20 +43,24 @@ bool is_satisfied(std::uint32_t word, const WordWork& wait) {
   }
 }
 
-/// Polls: the word comes from the CPU, another stream or another process.
+/// Polls: the word comes from the CPU, another stream or another process. The longer it takes, the
+/// longer are the pauses.
 CUresult wait_for_word(int device, const WordWork& wait) {
+  using Microseconds = std::chrono::microseconds;
   constexpr int kSpins = 100;
+  const auto begin = std::chrono::steady_clock::now();
   std::uint32_t word = 0;
   for (int poll = 0;; ++poll) {
-    if (const CUresult result = Memory::get().load_word(wait.address, word); result != CUDA_SUCCESS)
+    const CUresult result = Memory::get().load_word(wait.address, word);
+    if (result != CUDA_SUCCESS || is_satisfied(word, wait) || Engine::get().is_ending(device))
       return result;
-    if (is_satisfied(word, wait)) return CUDA_SUCCESS;
-    if (Engine::get().is_ending(device)) return CUDA_SUCCESS;
     if (poll < kSpins) {
       std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      continue;
     }
+    const auto waited =
+        std::chrono::duration_cast<Microseconds>(std::chrono::steady_clock::now() - begin);
+    std::this_thread::sleep_for(std::clamp(waited / 50, Microseconds(20), Microseconds(200)));
   }
 }
 

@@ -18,7 +18,12 @@
 namespace fake_cuda {
 namespace {
 
-constexpr std::size_t kFunctions = static_cast<std::size_t>(Function::kPointerGetAttributes) + 1;
+#define FAKE_CUDA_ONE(name, suffix, version) +1
+constexpr std::size_t kFunctions = 0 FAKE_CUDA_FUNCTIONS(FAKE_CUDA_ONE);
+#undef FAKE_CUDA_ONE
+// Counting orders nothing that a program does: a thread sanitizer would take it for the program's
+// own order.
+constexpr auto kUnordered = std::memory_order_relaxed;
 using CallNumbers = std::array<std::atomic<std::uint64_t>, kFunctions>;
 
 struct ThreadCalls {
@@ -54,7 +59,9 @@ class ThreadRecord {
   ThreadRecord(const ThreadRecord&) = delete;
   ThreadRecord& operator=(const ThreadRecord&) = delete;
 
-  void count(Function function) { ++calls_->calls[static_cast<std::size_t>(function)]; }
+  void count(Function function) {
+    calls_->calls[static_cast<std::size_t>(function)].fetch_add(1, kUnordered);
+  }
 
  private:
   ThreadCalls* calls_;
@@ -64,7 +71,8 @@ class ThreadRecord {
 std::optional<CUresult> count_call(Function function) {
   static thread_local ThreadRecord record;
   record.count(function);
-  const std::uint64_t number = ++recorded().calls[static_cast<std::size_t>(function)];
+  const std::uint64_t number =
+      recorded().calls[static_cast<std::size_t>(function)].fetch_add(1, kUnordered) + 1;
   for (const Failure& failure : settings().failures) {
     if (failure.call == number &&
         function_rows()[static_cast<std::size_t>(function)].is_called(failure.function)) {
@@ -85,16 +93,25 @@ std::string name_of(const ThreadCalls& thread) {
 
 std::atomic<pid_t> process = 0;
 
-std::shared_mutex& driver_lock() {
-  static auto* const kLock = new std::shared_mutex;
+/// Calls hold it shared, and one that locks holds it alone. Who wants to have it alone is next.
+struct DriverLock {
+  std::mutex next;
+  std::shared_mutex held;
+};
+
+DriverLock& driver_lock() {
+  static auto* const kLock = new DriverLock;
   return *kLock;
 }
 
 }  // namespace
 
 Call::Call(Function function, Needs needs) : refusal_(check(function, needs)) {
-  if (!is_refused() && needs != Needs::kNothing) {
-    shared_ = std::shared_lock(driver_lock());
+  // Without a need there is no lock: to a thread sanitizer it would order what the driver does not
+  // order.
+  if (!is_refused() && needs != Needs::kNothing && settings().frees == Frees::kLock) {
+    const std::scoped_lock turn(driver_lock().next);
+    shared_ = std::shared_lock(driver_lock().held);
   }
 }
 
@@ -129,7 +146,8 @@ void Call::let_others_begin() { shared_ = {}; }
 void Call::hold_all() {
   if (settings().frees == Frees::kLock && !alone_.owns_lock()) {
     shared_ = {};
-    alone_ = std::unique_lock(driver_lock());
+    const std::scoped_lock turn(driver_lock().next);
+    alone_ = std::unique_lock(driver_lock().held);
   }
 }
 

@@ -94,7 +94,7 @@ StreamPointer default_stream(bool is_legacy) {
   StreamPointer& stream =
       is_legacy ? primary.legacy : thread_streams[{*device, primary.generation}];
   if (stream == nullptr) {
-    stream = Engine::get().create_stream(*device, !is_legacy, is_legacy, 0);
+    stream = Engine::get().create_stream(*device, !is_legacy, is_legacy);
   }
   return stream;
 }

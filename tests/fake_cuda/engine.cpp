@@ -48,8 +48,8 @@ Engine::Engine() : devices_(static_cast<std::size_t>(settings().devices)) {
   }
 }
 
-StreamPointer Engine::create_stream(int device, bool blocks, bool is_legacy, int priority) {
-  auto stream = std::make_shared<Stream>(Stream{device, blocks, is_legacy, priority, 0, 0, 0, {}});
+StreamPointer Engine::create_stream(int device, bool blocks, bool is_legacy) {
+  auto stream = std::make_shared<Stream>(Stream{device, blocks, is_legacy, 0, 0, 0, {}});
   const std::scoped_lock lock(mutex_);
   Device& on = devices_[static_cast<std::size_t>(device)];
   stream->queue = on.next_queue++ % on.queues.size();
@@ -206,7 +206,6 @@ bool Engine::is_ending(int device) const {
 void Engine::end_process() {
   const std::scoped_lock lock(mutex_);
   has_ended_ = true;
-  word_waits_at_end_ = word_waits_;
   progress_.notify_all();
 }
 
@@ -228,11 +227,6 @@ void Engine::count_word_wait(int change) {
 std::uint64_t Engine::word_waits() const {
   const std::scoped_lock lock(mutex_);
   return word_waits_;
-}
-
-std::uint64_t Engine::word_waits_at_end() const {
-  const std::scoped_lock lock(mutex_);
-  return word_waits_at_end_;
 }
 
 bool Engine::is_queue_thread() { return is_this_a_queue; }

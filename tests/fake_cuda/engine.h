@@ -23,7 +23,6 @@ struct Stream {
   const int device;
   const bool blocks;  // it is ordered with the legacy default stream
   const bool is_legacy;
-  const int priority;
   std::size_t queue = 0;
   std::uint64_t queued = 0, done = 0;
   CaptureState capture;
@@ -46,7 +45,7 @@ class Engine {
  public:
   static Engine& get();
 
-  StreamPointer create_stream(int device, bool blocks, bool is_legacy, int priority);
+  StreamPointer create_stream(int device, bool blocks, bool is_legacy);
 
   /// Queues work behind what its stream has queued, and behind `after`; for streams that block,
   /// behind the legacy default stream, too. Waits until the hardware queue has room.
@@ -77,8 +76,6 @@ class Engine {
   /// Called by work that begins or ends to wait for a word.
   void count_word_wait(int change);
   std::uint64_t word_waits() const;
-  /// Streams that waited for a word when the process ended.
-  std::uint64_t word_waits_at_end() const;
   static bool is_queue_thread();
 
  private:
@@ -111,7 +108,7 @@ class Engine {
   mutable std::condition_variable progress_;  // a work is done, or everything ends
   std::vector<Device> devices_;
   bool has_ended_ = false;
-  std::uint64_t pending_ = 0, word_waits_ = 0, word_waits_at_end_ = 0;
+  std::uint64_t pending_ = 0, word_waits_ = 0;
 };
 
 }  // namespace fake_cuda

@@ -20,7 +20,6 @@ typedef struct fake_cuda_counts {
                             // discarded
   uint64_t copies, copied_bytes;
   uint64_t kernels;
-  uint64_t waiting_at_exit;  // streams that waited for a word when the process ended
   // Now:
   uint64_t contexts, streams, events;  // without the default streams
   uint64_t allocations, allocated_bytes;
@@ -43,6 +42,9 @@ void fake_cuda_thread_calls(void (*each)(int thread_id, const char* thread_name,
 /// Queues a kernel: `function` runs on the thread of the stream's hardware queue, in stream order,
 /// and must not call the driver. `stream`: a CUstream. Returns a CUresult.
 int fake_cuda_launch(void* stream, void (*function)(void*), void* argument);
+
+/// From then on the device has this error (a CUresult), as if its work had failed.
+void fake_cuda_fail_device(int device, int error);
 
 /// Where the library itself reads and writes this device address; NULL if it is none. A test may
 /// touch the bytes in a kernel, or while no stream uses them.

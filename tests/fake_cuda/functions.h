@@ -8,6 +8,16 @@
 
 #include <cuda.h>
 
+// Functions that CUDA 13 gives under names of older ones that take other arguments.
+#if CUDA_VERSION >= 13000
+#define FAKE_CUDA_FUNCTIONS_13(F) \
+  F(StreamGetCtx, _v2, 12050)     \
+  F(CtxGetDevice, _v2, 13000)     \
+  F(CtxSynchronize, _v2, 13000)
+#else
+#define FAKE_CUDA_FUNCTIONS_13(F)
+#endif
+
 // F(name without cu, suffix of the symbol, CUDA version since which cuGetProcAddress gives this
 // variant)
 #define FAKE_CUDA_FUNCTIONS(F)                \
@@ -66,7 +76,8 @@
   F(StreamWaitValue32, _v2, 11070)            \
   F(StreamBatchMemOp, _v2, 11070)             \
   F(PointerGetAttribute, , 4000)              \
-  F(PointerGetAttributes, , 7000)
+  F(PointerGetAttributes, , 7000)             \
+  FAKE_CUDA_FUNCTIONS_13(F)
 
 // Their ABI names, where the newest cuda.h declares them under another one or not at all.
 extern "C" {

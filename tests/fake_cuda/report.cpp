@@ -37,7 +37,6 @@ fake_cuda_counts all_counts() {
       .copies = of.copies,
       .copied_bytes = of.copied_bytes,
       .kernels = of.kernels,
-      .waiting_at_exit = Engine::get().word_waits_at_end(),
       .contexts = active_contexts(),
       .streams = open_streams(),
       .events = open_events(),
@@ -65,8 +64,7 @@ nlohmann::json threads() {
   return list;
 }
 
-void write_report(const std::string& folder) {
-  const fake_cuda_counts counts = all_counts();
+void write_report(const std::string& folder, const fake_cuda_counts& counts) {
   const nlohmann::json report = {
       {"calls", counts.calls},
       {"host_waits", counts.host_waits},
@@ -75,7 +73,7 @@ void write_report(const std::string& folder) {
       {"copies", counts.copies},
       {"copied_bytes", counts.copied_bytes},
       {"kernels", counts.kernels},
-      {"waiting_at_exit", counts.waiting_at_exit},
+      {"waiting_at_exit", counts.waiting_streams},
       {"contexts", counts.contexts},
       {"streams", counts.streams},
       {"events", counts.events},
@@ -98,9 +96,10 @@ void end() {
   if (is_child_of_process()) {
     return;
   }
+  const fake_cuda_counts counts = all_counts();  // what then is queued is dropped
   Engine::get().end_process();
   if (!settings().report.empty()) {
-    write_report(settings().report);
+    write_report(settings().report, counts);
   }
 }
 
@@ -117,7 +116,9 @@ using namespace fake_cuda;  // NOLINT: what follows is C
 
 extern "C" {
 
-void fake_cuda_get_counts(fake_cuda_counts* counts) { *counts = all_counts(); }
+void fake_cuda_get_counts(fake_cuda_counts* counts) {
+  *counts = is_child_of_process() ? fake_cuda_counts{} : all_counts();
+}
 
 uint64_t fake_cuda_calls_of(int thread_id) { return calls_of(thread_id); }
 
@@ -141,6 +142,10 @@ int fake_cuda_launch(void* handle, void (*function)(void*), void* argument) {
     return CUDA_SUCCESS;
   });
   return CUDA_SUCCESS;
+}
+
+void fake_cuda_fail_device(int device, int error) {
+  Engine::get().fail(device, static_cast<CUresult>(error));
 }
 
 void* fake_cuda_bytes(uint64_t address) {

@@ -61,6 +61,7 @@ TEST(FakeCuda, EntryPointsAreThoseOfTheVersionThatIsAskedFor) {
     EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
     EXPECT_NE(old, nullptr);
     EXPECT_NE(old, entry_point("cuStreamGetCaptureInfo", 12000));
+    EXPECT_EQ(entry_point("cuCtxSynchronize", 12000), reinterpret_cast<void*>(&cuCtxSynchronize));
     void* address = nullptr;
     EXPECT_EQ(cuGetProcAddress("cuInit", &address, 12020, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
     int version = 0;
@@ -181,6 +182,18 @@ TEST(FakeCuda, TheCallThatIsChosenFails) {
   });
 }
 
+TEST(FakeCuda, ADeviceThatFailsEndsItsWork) {
+  in_process({}, [] {
+    const Program program;
+    const CUstream stream = make_stream();
+    const Word word;
+    EXPECT_OK(cuStreamWaitValue32(stream, word.address, 1, 0));
+    fake_cuda_fail_device(0, CUDA_ERROR_ECC_UNCORRECTABLE);
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ECC_UNCORRECTABLE);
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ECC_UNCORRECTABLE);
+  });
+}
+
 TEST(FakeCuda, ADeviceMayLackWords) {
   in_process({{"WORDS", "no"}}, [] {
     const Program program;
@@ -297,12 +310,12 @@ TEST(FakeCuda, AProcessThatEndsWhileAStreamWaitsReportsIt) {
     pthread_setname_np(pthread_self(), "trainer");
     const Program program;
     const CUstream stream = make_stream();
-    auto* const word = new Word;
+    static const Word word;  // it outlives its stream
     std::thread([&] {
       pthread_setname_np(pthread_self(), "copier");
       EXPECT_OK(cuCtxSetCurrent(program.context));
     }).join();
-    EXPECT_OK(cuStreamWaitValue32(stream, word->address, 1, 0));
+    EXPECT_OK(cuStreamWaitValue32(stream, word.address, 1, 0));
     EXPECT_TRUE(wait_until([] { return counts().waiting_streams == 1; }));
   });
   const nlohmann::json report = take_report(folder);
