@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from .cluster import Cluster
 from .errors import Deadline, SystemFailed
-from .programs import Program, last_words, stop_all
+from .programs import END_S, Program, last_words, stop_all
 from .worker import SOCKET_VARIABLE
 
 _TURN_S = 0.2  # how often it is looked whether a process has died
@@ -121,14 +121,15 @@ class Group:
     def _failure(self, text: str) -> SystemFailed:
         return SystemFailed(f"{text}\n{last_words(self._programs)}")
 
-    def close(self) -> None:
+    def close(self, grace_s: float = END_S) -> None:
+        """Workers that have not ended after `grace_s` are killed."""
         for worker in self._workers:
             worker.socket.close()
         self._workers.clear()
         self._server.close()
         with contextlib.suppress(OSError):
             os.unlink(self._path)
-        stop_all(self._programs)
+        stop_all(self._programs, grace_s)
         self._programs = []
 
 

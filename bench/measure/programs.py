@@ -14,7 +14,7 @@ from cluster_lib import processes
 
 from .errors import Deadline
 
-_END_S = 5.0
+END_S = 5.0
 _TAIL_LINES = 20
 
 
@@ -60,7 +60,7 @@ class Program:
         except subprocess.TimeoutExpired:
             return None
 
-    def stop(self, grace_s: float = _END_S) -> None:
+    def stop(self, grace_s: float = END_S) -> None:
         """Waits for its end, then ends it."""
         try:
             self._process.wait(grace_s)
@@ -68,7 +68,7 @@ class Program:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 processes.signal_group(self._process, number)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_END_S)
+                    self._process.wait(END_S)
         self._process.stdout.close()
 
     def last_words(self) -> str:
@@ -82,7 +82,7 @@ class Program:
         return "\n".join(lines)
 
 
-def stop_all(programs: list[Program], grace_s: float = _END_S) -> None:
+def stop_all(programs: list[Program], grace_s: float = END_S) -> None:
     for program in programs:
         program.stop(grace_s)
 
