@@ -6,6 +6,7 @@ import sys
 from braid_build import REPOSITORY
 
 COMPARE, SCALE, STEPS, TRAIN = (str(REPOSITORY / "bench" / name) for name in ("compare", "scale", "steps", "train"))
+GPU = str(REPOSITORY / "bench" / "gpu" / "measure")
 
 if str(REPOSITORY / "bench") not in sys.path:
     sys.path.append(str(REPOSITORY / "bench"))
