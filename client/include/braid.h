@@ -313,13 +313,15 @@ BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
  * the ring is full, or while an input that is copied needs another arena. */
 BRAID_API int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket);
 
-/** `*done` = 1 when the operation has ended; the return value is then its outcome. Never blocks. */
+/** `*done` = 1 when the operation has ended; the return value is then its outcome. Never blocks. Of
+ * braid_submit_device: when its results are in device memory; without BRAID_DEVICE_STREAM_WAITS,
+ * until braid_stream_wait is called, when they are in host memory. */
 BRAID_API int braid_test(braid_job* job, braid_ticket ticket, int* done);
 
 /**
- * Waits for the operation, at most `timeout_ms` (0: the operation's own deadline, which the daemon
- * enforces). Returns its outcome; BRAID_ERROR_DEADLINE_EXCEEDED with a message that says "still in
- * flight" when `timeout_ms` was the limit.
+ * Waits for the operation's end as braid_test has it, at most `timeout_ms` (0: the operation's own
+ * deadline, which the daemon enforces). Returns its outcome; BRAID_ERROR_DEADLINE_EXCEEDED with a
+ * message that says "still in flight" when `timeout_ms` was the limit.
  */
 BRAID_API int braid_wait(braid_job* job, braid_ticket ticket, uint32_t timeout_ms);
 
@@ -343,6 +345,58 @@ BRAID_API int braid_release(braid_job* job, braid_ticket ticket);
  * the caller's: also after "still in flight", when it may be tried again. Since 0.1.1. */
 BRAID_API int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out,
                          size_t bytes);
+
+#define BRAID_DEVICE_STREAM_WAITS                                                               \
+  1u /**< results come into place by copies that are queued at once: braid_stream_wait does not \
+        hold its caller. Of dynamic tensors. */
+
+/** Where an operation finds and leaves its data if these are in the memory of a GPU (CUDA;
+ * addresses are CUdeviceptr). All device memory of a job belongs to one CUDA context, the stream's.
+ * Since 0.1.1. */
+typedef struct braid_device_buffers {
+  size_t struct_size;
+  uint64_t input;                 /**< 0: this rank gives no data */
+  uint64_t result;                /**< 0: this rank wants no result. It may be the input */
+  const uint64_t* result_of_rank; /**< BRAID_ALL_GATHER into memory that lies apart: world_size
+                                     addresses, in rank order; NULL: `result` has all blocks */
+  void* stream; /**< a CUstream: the input is ready, and the result may be overwritten, behind what
+                   is queued on it now */
+  uint32_t flags; /**< BRAID_DEVICE_STREAM_WAITS or 0 */
+} braid_device_buffers;
+
+/** braid_submit for tensors in device memory; `input` of the operation is NULL. Queues the copies,
+ * and returns: no thread waits for the GPU. What it costs, and what happens to the data, is in
+ * docs/gpu.md.
+ *
+ * `step` of a *dynamic* tensor's operation is ignored: the operations of such a tensor are cut into
+ * pieces, and numbered in the order of submission, which is the same on all ranks. So only this
+ * function submits operations of that tensor. Tensors that are not dynamic are submitted as ever.
+ *
+ * The input must not be overwritten, and neither memory freed, before a stream that waits for the
+ * ticket (braid_stream_wait) has come to that point; or before braid_test says that it has ended.
+ * `ticket` is for braid_stream_wait, braid_test, braid_wait and braid_device_release.
+ *
+ * BRAID_ERROR_NOT_FOUND: there is no CUDA driver. BRAID_ERROR_UNAVAILABLE: it is older than CUDA
+ * 11.7, or a call of it failed. BRAID_ERROR_INVALID_ARGUMENT: also while `stream` is captured into
+ * a graph. BRAID_ERROR_RESOURCE_EXHAUSTED: also where memory cannot be pinned. Where a call of CUDA
+ * fails when something is queued already, the job ends. Since 0.1.1. */
+BRAID_API int braid_submit_device(braid_job* job, const braid_operation* operation,
+                                  const braid_device_buffers* buffers, braid_ticket* ticket);
+
+/** What is queued on `stream` (a CUstream) from now on runs when the results are in device memory.
+ *
+ * With BRAID_DEVICE_STREAM_WAITS it returns at once. If the operation then fails, its results are
+ * bytes of 0xFF (NaN; -1 in integers), the stream goes on, and the next call on the job says why.
+ * It goes on at the operation's deadline and 5 s at the latest.
+ *
+ * Without it, or where streams cannot wait ($BRAID_CUDA_WAIT is "host", CUDA_LAUNCH_BLOCKING is
+ * set, a GPU without stream memory operations), it first waits as braid_wait does, returns what
+ * that returns, and then queues the copies of the results. Since 0.1.1. */
+BRAID_API int braid_stream_wait(braid_job* job, braid_ticket ticket, void* stream);
+
+/** Forgets the ticket, at any time: an operation that is under way goes on. Never blocks. Since
+ * 0.1.1. */
+BRAID_API int braid_device_release(braid_job* job, braid_ticket ticket);
 
 /** Why the steps of this user's job of that name take what they take, in sentences, as
  * `braidctl explain` prints them. It must run on this node and have planned tensors; as long as too

@@ -117,6 +117,11 @@ void Arenas::give_back_all() {
   }
 }
 
+void Arenas::leave_behind() {
+  for (uint32_t i = 0; i < size(); ++i) (void)arenas_[i].release();
+  count_ = 0;
+}
+
 std::optional<ArenaPlace> Arenas::place_of(const void* memory, uint64_t bytes, bool& fits) const {
   for (uint32_t i = 0; i < size(); ++i) {
     if (const auto offset = arenas_[i]->offset_of(memory, bytes, fits))

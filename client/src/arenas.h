@@ -43,6 +43,8 @@ class Arenas {
 
   // To be called often, with the clock's time. It costs next to nothing while nothing is idle.
   void give_back_idle(uint64_t now_ns);
+  // Something may still write them, and nobody knows when it ends: they outlive this object.
+  void leave_behind();
 
   uint8_t* at(const ArenaPlace& place) { return arenas_[place.arena]->at(place.offset); }
   // Where `memory` lies; nothing: in none. `fits`: all `bytes` of it lie there.

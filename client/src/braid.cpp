@@ -13,7 +13,9 @@
 
 using braid::Status;
 using braid::StatusCode;
+using braid::client::DeviceBuffers;
 using braid::client::Job;
+using braid::client::Tickets;
 
 struct braid_job {
   std::unique_ptr<Job> job;
@@ -45,6 +47,18 @@ int with_job(const braid_job* job, Function&& function) noexcept {
 template <typename Function>
 int asking_job(const braid_job* job, Function&& function) noexcept {
   return with_job(job, [&](Job& self) { return self.refusal().note(function(self)); });
+}
+
+// The same for calls that give out results in host memory.
+template <typename Function>
+int with_ticket(const braid_job* job, braid_ticket ticket, Function&& function) noexcept {
+  return with_job(job, [&](Job& self) -> Status {
+    if (!DeviceBuffers::is_device_ticket(ticket)) return function(self.tickets());
+    return braid::make_status(StatusCode::InvalidArgument,
+                              "ticket {} is of braid_submit_device: call braid_stream_wait for its "
+                              "results, and braid_device_release",
+                              ticket);
+  });
 }
 
 // A job that is being opened; nothing where there is an error.
@@ -131,7 +145,8 @@ int braid_register(braid_job* job, const braid_tensor_options* options, size_t t
 
 int braid_unregister(braid_job* job, const uint32_t* tensors, size_t tensor_count) {
   return asking_job(job, [&](Job& self) {
-    return self.registry().unregister_tensors(tensors, tensor_count, [&] {
+    return self.registry().unregister_tensors(tensors, tensor_count, [&]() -> Status {
+      BRAID_RETURN_IF_ERROR(self.device().check_none_of(tensors[0], tensor_count));
       return self.tickets().check_none_of(tensors[0], tensor_count);
     });
   });
@@ -170,35 +185,58 @@ int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket*
   return asking_job(job, [&](Job& self) { return self.tickets().submit(operation, ticket); });
 }
 
+int braid_submit_device(braid_job* job, const braid_operation* operation,
+                        const braid_device_buffers* buffers, braid_ticket* ticket) {
+  return asking_job(job,
+                    [&](Job& self) { return self.device().submit(operation, buffers, ticket); });
+}
+
+int braid_stream_wait(braid_job* job, braid_ticket ticket, void* stream) {
+  return with_job(job, [&](Job& self) { return self.device().let_wait(ticket, stream); });
+}
+
+int braid_device_release(braid_job* job, braid_ticket ticket) {
+  return with_job(job, [&](Job& self) { return self.device().release(ticket); });
+}
+
 int braid_test(braid_job* job, braid_ticket ticket, int* done) {
-  return with_job(job, [&](Job& self) { return self.tickets().test(ticket, done); });
+  return with_job(job, [&](Job& self) {
+    return DeviceBuffers::is_device_ticket(ticket) ? self.device().test(ticket, done)
+                                                   : self.tickets().test(ticket, done);
+  });
 }
 
 int braid_wait(braid_job* job, braid_ticket ticket, uint32_t timeout_ms) {
-  return with_job(job, [&](Job& self) { return self.tickets().wait(ticket, timeout_ms); });
+  return with_job(job, [&](Job& self) {
+    return DeviceBuffers::is_device_ticket(ticket) ? self.device().wait(ticket, timeout_ms)
+                                                   : self.tickets().wait(ticket, timeout_ms);
+  });
 }
 
 int braid_result(braid_job* job, braid_ticket ticket, const void** data, size_t* bytes) {
-  return with_job(job, [&](Job& self) { return self.tickets().result(ticket, data, bytes); });
+  return with_ticket(job, ticket,
+                     [&](Tickets& tickets) { return tickets.result(ticket, data, bytes); });
 }
 
 int braid_result_of_rank(braid_job* job, braid_ticket ticket, uint32_t rank, const void** data,
                          size_t* bytes) {
-  return with_job(
-      job, [&](Job& self) { return self.tickets().result_of_rank(ticket, rank, data, bytes); });
+  return with_ticket(job, ticket, [&](Tickets& tickets) {
+    return tickets.result_of_rank(ticket, rank, data, bytes);
+  });
 }
 
 int braid_copy_result(braid_job* job, braid_ticket ticket, void* out, size_t bytes) {
-  return with_job(job, [&](Job& self) { return self.tickets().copy_result(ticket, out, bytes); });
+  return with_ticket(job, ticket,
+                     [&](Tickets& tickets) { return tickets.copy_result(ticket, out, bytes); });
 }
 
 int braid_release(braid_job* job, braid_ticket ticket) {
-  return with_job(job, [&](Job& self) { return self.tickets().release(ticket); });
+  return with_ticket(job, ticket, [&](Tickets& tickets) { return tickets.release(ticket); });
 }
 
 int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes) {
-  return with_job(job,
-                  [&](Job& self) { return self.tickets().take(ticket, timeout_ms, out, bytes); });
+  return with_ticket(
+      job, ticket, [&](Tickets& tickets) { return tickets.take(ticket, timeout_ms, out, bytes); });
 }
 
 int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,

@@ -46,6 +46,8 @@ Status Job::open_within(uint32_t timeout_ms, bool& is_new) {
   if (!opened) return {};
   opening_.reset();
   tickets_.emplace(session_, timeouts_, registry_, rank_, std::move(*opened));
+  device_.emplace(session_, timeouts_, registry_, rank_, *tickets_,
+                  [this](const Status& failure) { end(failure); });
   is_new = true;
   return {};
 }
@@ -68,15 +70,35 @@ Status Job::check_process() const {
 Status Job::leave(const char* reason) {
   BRAID_RETURN_IF_ERROR(check_process());
   if (!is_open()) return {};  // Its socket says it, when that is closed.
-  Lock lock(session_.mutex());
-  leave_with(lock, reason == nullptr ? std::string() : reason, now_ns() + kLeaveTimeoutNs);
+  {
+    Lock lock(session_.mutex());
+    leave_with(lock, reason == nullptr ? std::string() : reason, now_ns() + kLeaveTimeoutNs);
+  }
+  device_->stop(closed(), now_ns() + kLeaveTimeoutNs);
   return {};
 }
 
 void Job::leave_at_exit(uint64_t deadline_ns) {
   deadline_ns = std::min(deadline_ns, now_ns() + kLeaveTimeoutNs);
-  Lock lock = lock_until(session_.mutex(), deadline_ns);
-  if (lock.owns_lock()) leave_with(lock, "its process has ended", deadline_ns);
+  {
+    Lock lock = lock_until(session_.mutex(), deadline_ns);
+    if (lock.owns_lock()) leave_with(lock, "its process has ended", deadline_ns);
+  }
+  device_->stop(closed(), deadline_ns);
+}
+
+// Because of what has happened here: the other ranks hear of it, nobody waits for an answer.
+void Job::end(const Status& failure) {
+  const Lock lock(session_.mutex());
+  if (!session_.failure().is_ok()) return;
+  flatbuffers::FlatBufferBuilder builder;
+  const auto body = proto::CreateLeaveJobDirect(builder, failure.message().c_str());
+  (void)session_.ask(builder, body);
+  session_.fail(failure);
+}
+
+Status Job::closed() const {
+  return make_status(StatusCode::Cancelled, "job '{}' was closed", session_.job_name());
 }
 
 void Job::leave_with(Lock& lock, std::string reason, uint64_t deadline_ns) {
@@ -88,7 +110,7 @@ void Job::leave_with(Lock& lock, std::string reason, uint64_t deadline_ns) {
     // A daemon that does not answer, or that fails meanwhile, is no reason not to leave.
     session_.wait_until(lock, deadline_ns, [&] { return session_.has_left(); });
   }
-  session_.fail(make_status(StatusCode::Cancelled, "job '{}' was closed", session_.job_name()));
+  session_.fail(closed());
 }
 
 Status Job::current_failure() {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/status.h"
+#include "device/device_buffers.h"
 #include "last_refusal.h"
 #include "opening.h"
 #include "registry.h"
@@ -51,6 +52,7 @@ class Job {
 
   Registry& registry() { return registry_; }
   Tickets& tickets() { return *tickets_; }
+  DeviceBuffers& device() { return *device_; }
   // What has ended the job, if it has failed.
   Status current_failure();
   // For how long the daemon is waited for; 0: without a limit.
@@ -64,6 +66,8 @@ class Job {
   explicit Job(JobRequest request);
   Status check_process() const;
   void leave_with(Lock& lock, std::string reason, uint64_t deadline_ns);
+  void end(const Status& failure);
+  Status closed() const;
 
   const pid_t process_;
   const Rank rank_;
@@ -71,8 +75,9 @@ class Job {
   Timeouts timeouts_;  // with the session's mutex
   Registry registry_;
   std::optional<Opening> opening_;  // until it is open
-  std::optional<Tickets> tickets_;  // from then on
   LastRefusal refusal_;
+  std::optional<Tickets> tickets_;  // from then on, as the next one
+  std::optional<DeviceBuffers> device_;
 };
 
 }  // namespace braid::client

@@ -23,6 +23,8 @@ template <>
 inline constexpr size_t kFirstBytes<braid_operation> = offsetof(braid_operation, input) +
                                                        sizeof(braid_operation::input);
 template <>
+inline constexpr size_t kFirstBytes<braid_device_buffers> = sizeof(braid_device_buffers);
+template <>
 inline constexpr size_t kFirstBytes<braid_update> = sizeof(braid_update);
 
 // Reads an options struct that was compiled against a braid.h of another age: a shorter one lacks

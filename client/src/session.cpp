@@ -68,9 +68,13 @@ Status Session::create_rings() {
 const Status& Session::fail(Status reason) {
   if (!failure_.is_ok()) return failure_;
   failure_ = std::move(reason);
+  wake_waiting();
+  return failure_;
+}
+
+void Session::wake_waiting() {
   changed_.notify_all();
   if (has_leader_) signal_eventfd(leader_wake_.get());
-  return failure_;
 }
 
 uint64_t Session::end_of_patience() const {

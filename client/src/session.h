@@ -79,6 +79,8 @@ class Session {
   // Waits until is_over(), failure or the deadline (then false).
   bool wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns,
                   const std::function<bool()>& is_over);
+  // All threads that wait look whether it is over.
+  void wake_waiting();
   // Puts the entry into the submit ring; waits while it is full. Doesn't wake the daemon.
   Status push(std::unique_lock<std::mutex>& lock, const proto::SubmitEntry& entry,
               uint64_t deadline_ns);

@@ -255,6 +255,28 @@ Status Tickets::wait(braid_ticket ticket, uint32_t timeout_ms) {
   return session_.failure().is_ok() ? overdue(*operation, timeout_ms) : session_.failure();
 }
 
+Result<bool> Tickets::await(braid_ticket ticket, uint64_t deadline_ns,
+                            const std::function<bool()>& is_interrupted) {
+  Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
+  session_.wait_until(lock, std::min(deadline_ns, operation->deadline_ns), [&] {
+    const auto found = operations_.find(ticket);
+    return found == operations_.end() || found->second.state == Operation::State::Done ||
+           is_interrupted();
+  });
+  BRAID_RETURN_IF_ERROR(find(ticket, operation));
+  if (operation->state == Operation::State::Done) return true;
+  BRAID_RETURN_IF_ERROR(session_.failure());
+  if (now_ns() >= operation->deadline_ns) return overdue(*operation, 0);
+  return false;
+}
+
+void Tickets::interrupt() {
+  const Lock lock(session_.mutex());
+  session_.wake_waiting();
+}
+
 Status Tickets::overdue(const Operation& operation, uint32_t timeout_ms) const {
   if (now_ns() >= operation.deadline_ns) {
     return make_status(StatusCode::DeadlineExceeded,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -30,6 +31,12 @@ class Tickets {
   Status submit(const braid_operation* given, braid_ticket* ticket);
   Status test(braid_ticket ticket, int* done);
   Status wait(braid_ticket ticket, uint32_t timeout_ms);
+  // Waits until the operation has ended, then gives its outcome; false: the deadline came first, or
+  // interrupt() when `is_interrupted` says so.
+  Result<bool> await(braid_ticket ticket, uint64_t deadline_ns,
+                     const std::function<bool()>& is_interrupted);
+  // All threads that are in await() ask whether they are interrupted.
+  void interrupt();
   Status result(braid_ticket ticket, const void** data, size_t* bytes);
   Status result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
   Status copy_result(braid_ticket ticket, void* out, size_t bytes);
