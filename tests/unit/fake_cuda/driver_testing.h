@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -60,6 +61,19 @@ bool wait_until(Condition condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+/// Waits until this thread of the process sleeps, and not only for a moment. One that is only not
+/// scheduled does not.
+inline bool wait_until_held(const std::atomic<int>& thread_id) {
+  int samples = 0;
+  return wait_until([&] {
+    std::string stat;
+    std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread_id) + "/stat"), stat);
+    const bool sleeps = stat.find(") S ") != std::string::npos;
+    samples = sleeps ? samples + 1 : 0;
+    return samples == 20;
+  });
 }
 
 inline fake_cuda_counts counts() {

@@ -176,12 +176,14 @@ TEST(FakeCudaMemory, AFreeWaitsForWhatWasQueuedBefore) {
     gate.hold(stream);
     EXPECT_OK(cuMemcpyDtoHAsync(host.data, device, 4096, stream));
     std::atomic<bool> is_free = false;
+    std::atomic<int> id = 0;
     std::thread freeing([&] {
+      id = gettid();
       EXPECT_OK(cuCtxSetCurrent(program.context));
       EXPECT_OK(cuMemFree(device));
       is_free = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(wait_until_held(id));
     EXPECT_FALSE(is_free);
     EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);  // others may call meanwhile
     gate.open();
@@ -199,25 +201,21 @@ TEST(FakeCudaMemory, AFreeThatLocksHoldsUpAllCalls) {
     Word word;
     EXPECT_OK(cuStreamWaitValue32(stream, word.address, 1, 0));
     std::atomic<bool> is_free = false;
-    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<int> id = 0;
     std::thread freeing([&] {
       EXPECT_OK(cuCtxSetCurrent(program.context));
       EXPECT_OK(cuMemFree(device));
       is_free = true;
     });
     std::thread other([&] {
+      id = gettid();
       int count = 0;
       while (!is_free) {
         EXPECT_OK(cuDeviceGetCount(&count));
-        ++calls;
       }
     });
     // This thread does not call the driver now: the call would end with the free.
-    EXPECT_TRUE(wait_until([&] {
-      const std::uint64_t before = calls;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      return calls == before;
-    }));
+    EXPECT_TRUE(wait_until_held(id));
     EXPECT_FALSE(is_free);
     word.store(1);
     freeing.join();

@@ -112,7 +112,7 @@ TEST(FakeCudaStreams, WordsAreComparedAsTheManualSays) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY) << one.flags << " " << one.value;
       word.store(one.holds);
-      EXPECT_OK(cuStreamSynchronize(stream));
+      EXPECT_TRUE(wait_until([&] { return cuStreamQuery(stream) == CUDA_SUCCESS; })) << one.flags;
     }
     EXPECT_EQ(cuStreamWaitValue32(stream, word.address + 2, 0, 0), CUDA_ERROR_INVALID_VALUE);
     std::uint32_t unregistered = 0;
@@ -128,20 +128,23 @@ TEST(FakeCudaStreams, ACopyIsSeenBeforeTheWordBehindIt) {
     constexpr std::size_t kBytes = 100'000;
     const Pinned slot(kBytes), result(kBytes);
     const CUdeviceptr source = make_device_memory(kBytes), target = make_device_memory(kBytes);
-    Word copied, added;
+    const auto* const bytes = static_cast<std::uint8_t*>(fake_cuda_bytes(target));
+    // Between two words this thread does not call the driver, so nothing but words orders what it
+    // does.
+    Word copied, added, finished;
     for (std::uint32_t round = 1; round <= 50; ++round) {
       EXPECT_OK(cuMemsetD8Async(source, static_cast<unsigned char>(round), kBytes, in));
       EXPECT_OK(cuMemcpyDtoHAsync(slot.data, source, kBytes, in));
       EXPECT_OK(cuStreamWriteValue32(in, copied.address, round, 0));
       EXPECT_OK(cuStreamWaitValue32(out, added.address, round, CU_STREAM_WAIT_VALUE_GEQ));
       EXPECT_OK(cuMemcpyHtoDAsync(target, result.data, kBytes, out));
+      EXPECT_OK(cuStreamWriteValue32(out, finished.address, round, 0));
       EXPECT_TRUE(wait_until([&] { return copied.load() == round; }));
       for (std::size_t i = 0; i < kBytes; ++i)
         result.data[i] = static_cast<std::uint8_t>(slot.data[i] + 1);
       added.store(round);
-      EXPECT_OK(cuStreamSynchronize(out));
-      EXPECT_EQ(static_cast<std::uint8_t*>(fake_cuda_bytes(target))[kBytes - 1],
-                static_cast<std::uint8_t>(round + 1));
+      EXPECT_TRUE(wait_until([&] { return finished.load() == round; }));
+      EXPECT_EQ(bytes[kBytes - 1], static_cast<std::uint8_t>(round + 1));
     }
   });
 }
@@ -204,8 +207,9 @@ TEST(FakeCudaStreams, ACallWaitsBehindAFullQueue) {
     const CUstream stream = make_stream();
     Gate gate;
     gate.hold(stream);
-    std::atomic<int> queued = 1;
+    std::atomic<int> queued = 1, id = 0;
     std::thread caller([&] {
+      id = gettid();
       EXPECT_OK(cuCtxSetCurrent(program.context));
       for (int i = 0; i < 9; ++i) {
         EXPECT_EQ(fake_cuda_launch(
@@ -214,8 +218,7 @@ TEST(FakeCudaStreams, ACallWaitsBehindAFullQueue) {
         ++queued;
       }
     });
-    EXPECT_TRUE(wait_until([&] { return queued == 3; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(wait_until_held(id));
     EXPECT_EQ(queued, 3);
     EXPECT_EQ(counts().pending_works, 3U);
     gate.open();
