@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "braidctl/gpu_view.h"
 #include "braidctl/text_table.h"
 #include "explain/job_view.h"
 
@@ -133,7 +134,7 @@ std::string render_status(const DaemonStatus& status) {
   out += fmt::format("rails:     {}\n", render_rails(status));
   out += fmt::format("peers:     {}\n", render_peers(status));
   out += render_polling(status);
-  return out + "\n" + render_links(status) + "\n" + render_jobs(status) +
+  return out + "\n" + render_gpus(status) + render_links(status) + "\n" + render_jobs(status) +
          hidden_line(status.jobs_hidden);
 }
 

@@ -17,9 +17,11 @@ constexpr size_t kStepsMin = 8;
 constexpr size_t kOperationsMin = 16;
 
 constexpr std::array<std::string_view, kCauseCount> kNames = {
-    "stalled",        "not_finite", "late_rank",       "lost_flow",      "rail_down",
-    "slow_flow",      "slow_rail",  "competing_jobs",  "starved_daemon", "plan",
-    "small_messages", "network",    "before_backward", "compute"};
+    "stalled",         "not_finite",     "gpu_lost",     "gpu_xid",        "gpu_ecc",
+    "gpu_heat",        "gpu_power",      "gpu_slowdown", "gpu_pcie",       "gpu_shared",
+    "late_rank",       "lost_flow",      "rail_down",    "slow_flow",      "slow_rail",
+    "competing_jobs",  "starved_daemon", "plan",         "small_messages", "network",
+    "before_backward", "compute"};
 
 uint64_t steps_known(const JobFacts& facts) {
   uint64_t most = 0;
@@ -56,6 +58,7 @@ void find_all(const Evidence& evidence, Findings& findings) {
   find_stall(evidence, findings);
   find_not_finite(evidence, findings);
   find_late_ranks(evidence, findings);
+  find_gpus(evidence, findings);
   find_links(evidence, findings);
   find_better_plan(evidence, findings);
   find_small_messages(evidence, findings);
@@ -90,7 +93,7 @@ Explanation about(const JobFacts& facts) {
 // What ends training comes before what slows it; of what costs the same, what was looked for first.
 void sort_findings(Findings& findings) {
   std::ranges::stable_sort(findings, [](const Finding& one, const Finding& other) {
-    const bool is_fatal = one.cause <= Cause::NotFinite, is_other = other.cause <= Cause::NotFinite;
+    const bool is_fatal = one.cause <= Cause::GpuEcc, is_other = other.cause <= Cause::GpuEcc;
     return is_fatal != is_other ? is_fatal : one.seconds_per_step > other.seconds_per_step;
   });
 }
@@ -109,6 +112,7 @@ Explanation explain_operations(const JobFacts& before, const JobFacts& after,
   explanation.step_seconds = order.seconds;
   explanation.exposed_seconds = order.network;
   find_last_submitters(evidence, order, explanation.findings);
+  find_gpus(evidence, explanation.findings);
   find_links(evidence, explanation.findings);
   sort_findings(explanation.findings);
   if (!costs_something(explanation.findings))

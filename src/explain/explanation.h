@@ -17,6 +17,14 @@ namespace braid {
 enum class Cause : uint8_t {
   Stalled,         // no step ends any more
   NotFinite,       // gradients of a rank are not finite
+  GpuLost,         // a rank's GPU does not answer any more
+  GpuXid,          // the driver has reported an error of a rank's GPU
+  GpuEcc,          // a rank's GPU has an uncorrectable memory error
+  GpuHeat,         // a rank's GPU is slowed down by heat
+  GpuPower,        // by its power cap, or a power brake
+  GpuSlowdown,     // by its hardware, or by clocks that somebody has set
+  GpuPcie,         // a rank's GPU has fewer lanes of PCIe, or a lower generation, than its slot
+  GpuShared,       // other processes compute on a late rank's GPU
   LateRank,        // a rank gives its gradients later than the others
   LostFlow,        // a flow has failed
   RailDown,        // a rail has no carrier
@@ -31,7 +39,7 @@ enum class Cause : uint8_t {
   Compute          // communication is hidden
 };
 std::string_view to_string(Cause cause);  // "late_rank"
-inline constexpr size_t kCauseCount = 14;
+inline constexpr size_t kCauseCount = 22;
 
 struct Finding {
   Cause cause = Cause::Compute;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+
+#include <fmt/format.h>
 
 namespace braid {
 namespace {
@@ -41,6 +44,16 @@ const Xid* find_xid(uint32_t number) {
 const GpuFacts::Reason* GpuFacts::find_reason(std::string_view reason) const {
   const auto found = std::ranges::find(reasons, reason, &Reason::name);
   return found == reasons.end() ? nullptr : &*found;
+}
+
+std::string GpuFacts::format_time_of(uint64_t at) const {
+  constexpr uint64_t kDay = 86'400;
+  const auto seconds = static_cast<std::time_t>(at);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  std::string time = fmt::format("{:02}:{:02} UTC", utc.tm_hour, utc.tm_min);
+  if (at / kDay == read_at / kDay) return time;
+  return fmt::format("{:04}-{:02}-{:02} {}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, time);
 }
 
 std::string_view xid_meaning(uint32_t xid) {

@@ -38,7 +38,9 @@ struct GpuFacts {
   std::string pci;                      // "0000:17:00.0"
   int32_t numa_node = -1;               // -1: not known
   std::vector<std::string> near_rails;  // those with the shortest way over PCIe; empty: not known
-  std::string error;                    // why nothing more is known now; empty: it answers
+  uint64_t read_at = 0;                 // when all of this was so
+  // Why nothing more is known now, but for what was seen before; empty: it answers.
+  std::string error;
   // From here on: 0, or where it is signed -1, if not known.
   uint32_t clock_mhz = 0;  // of the multiprocessors, as the next one
   uint32_t clock_max_mhz = 0;
@@ -65,6 +67,8 @@ struct GpuFacts {
 
   // nullptr: the clock is not low for this reason.
   const Reason* find_reason(std::string_view reason) const;
+  // "12:03 UTC"; of another day than the reading "2026-11-28 12:03 UTC".
+  std::string format_time_of(uint64_t at) const;
 };
 
 // What an Xid means, in a few words: "an uncorrectable memory error". Empty: not one of the common

@@ -25,7 +25,10 @@ std::vector<GpuFacts> GpuHistory::complete(GpuReader::Reading reading, uint64_t 
                                            std::vector<std::string>& news) {
   for (GpuFacts& facts : reading.gpus) {
     Gpu& gpu = find(facts);
+    facts.read_at = now;
     if (facts.uuid.empty()) take_identity(facts, gpu.facts);
+    // Who has computed on a GPU that is lost still hangs on it.
+    if (!facts.error.empty()) facts.processes = gpu.facts.processes;
     keep_reasons(gpu, facts, now, news);
     keep_errors(gpu, facts, now, news);
     for (const GpuReader::Xid& xid : reading.xids) {
@@ -47,6 +50,8 @@ std::vector<GpuFacts> GpuHistory::complete(GpuReader::Reading reading, uint64_t 
     GpuFacts facts;
     facts.index = gpu.facts.index;
     take_identity(facts, gpu.facts);
+    facts.read_at = now;
+    facts.processes = gpu.facts.processes;
     facts.error = kListedNoMore;
     keep_errors(gpu, facts, now, news);
     gpu.facts = facts;

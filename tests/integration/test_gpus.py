@@ -3,16 +3,19 @@
 
 import json
 import pathlib
+import re
 import time
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from braid_build import BRAIDCTL, PATIENCE_S, braidctl, ran
+from braid_build import BRAIDCTL, IS_SANITIZED, PATIENCE_S, braidctl, ran
+from browser import Browser, needs_browser
 from fake_gpus import HEAT, FakeGpus, needs_fake_nvml
 from real_cluster import SUM_FOREVER, end_running, until, wait_until_running
 from second_user import GROUP_SETTING, NOBODY, needs_nobody, way_opened
 from single_daemon import SingleDaemon, free_port
+from test_explain import SMALL, TRAIN
 
 pytestmark = [needs_fake_nvml, pytest.mark.sanitized]
 
@@ -118,6 +121,48 @@ def test_a_rank_is_found_on_its_gpu(gpus):
         assert series['braid_job_rank_gpu{job="train",rank="1",gpu="0"}'] == 1
         assert series['braid_gpu_processes{gpu="0"}'] == 2
         end_running(trainers)
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="what bounds the steps would be the sanitizer")
+def test_explain_names_the_heat_of_a_late_ranks_gpu(gpus):
+    late = {"counts": SMALL, "before": 0.02, "backward": [0.05, 0.15]}
+    with SingleDaemon(OFTEN, "tune.mode=off", environment=gpus.environment) as daemon:
+        trainers = daemon.start(TRAIN, world=2, job="train", argument=late)
+        wait_until_running(trainers)
+        for rank, trainer in enumerate(trainers):
+            gpus.set(rank, processes=str(trainer.pid))
+        gpus.set(1, clock=1140, reasons=HEAT, temperature=91)
+        until(lambda: status(daemon)["gpus"][1]["reasons"], "the heat is seen")
+        done = braidctl(daemon.socket, "explain", "--job", "train", "--seconds", "0.5", "--json")
+        assert done.returncode == 0, done.stderr
+        findings = {finding["cause"]: finding for finding in json.loads(done.stdout)["findings"]}
+        assert list(findings)[:2] == ["gpu_heat", "late_rank"], done.stdout
+        assert findings["gpu_heat"]["rank"] == 1 and findings["gpu_heat"]["node"] == "alone"
+        sentence = r"Rank 1's GPU \(1 of alone\) is slowed down by heat: 1,140 of 1,980 MHz since \d+:\d+ UTC, at 91 °C"
+        assert re.fullmatch(sentence, findings["gpu_heat"]["text"])
+        assert findings["gpu_heat"]["seconds_per_step"] == findings["late_rank"]["seconds_per_step"]
+        seen = braidctl(daemon.socket, "status").stdout
+        assert re.search(r"^1 +NVIDIA Fake 80GB +1140 of 1980 MHz +heat +91 .* train 1$", seen, re.M), seen
+        assert "GPU 1: its clock is low since" in seen
+        end_running(trainers)
+
+
+@needs_browser
+@pytest.mark.skipif(IS_SANITIZED, reason="of the daemon it sees what the tests above see")
+def test_the_page_shows_gpus_where_there_are_some(gpus):
+    gpus.set(1, clock=1140, reasons=HEAT, temperature=91)
+    with_gpus, without = Metrics(), Metrics()
+    rows = "[...document.querySelectorAll('#gpus tbody tr')].map((row) => row.textContent)"
+    with SingleDaemon(OFTEN, with_gpus.setting, environment=gpus.environment), Browser() as browser:
+        browser.open(f"http://127.0.0.1:{with_gpus.port}/")
+        browser.until(f"{rows}.length === 2")
+        first, second = browser.run(rows)
+        assert "1,980 MHz" in first and "none" in first
+        assert "1,140 MHz" in second and "91 °C" in second and "slowed by heat since" in second
+    with SingleDaemon(without.setting), Browser() as browser:
+        browser.open(f"http://127.0.0.1:{without.port}/")
+        browser.until("document.querySelectorAll('#rails tbody tr').length === 1")
+        assert browser.run("document.getElementById('gpus-section').hidden")
 
 
 @needs_nobody

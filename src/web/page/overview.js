@@ -2,6 +2,7 @@
 // Numbers of the node, and its jobs.
 import { age, byId, bytes, count, el, facts, rate, seconds, setText } from "./dom.js";
 import { linkTable, railTable, ratesOf } from "./flows.js";
+import { gpuTable } from "./gpus.js";
 import { numberColumn, Table, textColumn } from "./table.js";
 
 const WINDOW_S = 20;  // of a job's step time
@@ -73,6 +74,7 @@ export class Overview {
   constructor() {
     this.recent = new Recent();
     this.jobs = jobTable(byId("jobs"));
+    this.showGpus = gpuTable(byId("gpus-section"), byId("gpus"));
     this.showLinks = linkTable(byId("links"));
     this.showRails = railTable(byId("rails"));
   }
@@ -86,6 +88,7 @@ export class Overview {
     if (before && status.uptime_seconds === before.uptime_seconds) return;
     const rates = ratesOf(status, before);
     this.jobs.update(status.jobs);
+    this.showGpus(status);
     this.showLinks(status, rates);
     this.showRails(status, rates);
     this.showNode(status);

@@ -100,6 +100,24 @@ TEST_F(GpuHistoryTest, AGpuThatDoesNotAnswerIsSaidOnce) {
   EXPECT_THAT(news_, ElementsAre("GPU 0 (GPU-0) answers again"));
 }
 
+TEST_F(GpuHistoryTest, WhoHasComputedOnALostGpuIsStillKnown) {
+  GpuFacts used = gpu();
+  used.processes = {{4711}};
+  read({used}, kNow);
+  GpuFacts lost = gpu();
+  lost.error = "GPU is lost";
+  EXPECT_EQ(read({lost}, kNow + 5)[0].processes.at(0).pid, 4711);
+  EXPECT_EQ(read({}, kNow + 10)[0].processes.at(0).pid, 4711);
+  EXPECT_THAT(read({gpu()}, kNow + 15)[0].processes, IsEmpty());
+}
+
+TEST_F(GpuHistoryTest, ATimeOfAnotherDayHasItsDate) {
+  const GpuFacts facts = read({gpu()}, kNow)[0];  // 2023-11-14 22:13:20
+  EXPECT_EQ(facts.read_at, kNow);
+  EXPECT_EQ(facts.format_time_of(kNow - 600), "22:03 UTC");
+  EXPECT_EQ(facts.format_time_of(kNow - 86'400), "2023-11-13 22:13 UTC");
+}
+
 TEST_F(GpuHistoryTest, OneThatIsLostFromTheBeginningIsSaid) {
   GpuFacts lost = gpu();
   lost.error = "GPU is lost";

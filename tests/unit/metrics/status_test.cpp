@@ -62,7 +62,7 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "rails": ["eth0"],
     "rails_down": ["eth0"],
     "gpus": [{"index": 1, "name": "", "uuid": "GPU-1", "pci": "", "numa_node": -1,
-              "near_rails": ["eth0"], "error": "", "clock_mhz": 1140, "clock_max_mhz": 0,
+              "near_rails": ["eth0"], "read_at": 0, "error": "", "clock_mhz": 1140, "clock_max_mhz": 0,
               "reasons": [{"name": "heat", "since": 1700000000}], "temperature_celsius": -1,
               "power_watts": 0.0, "power_limit_watts": 0.0, "utilization": -1.0,
               "memory_used_bytes": 0, "memory_bytes": 0, "ecc_corrected": -1,
