@@ -18,6 +18,7 @@ from braid._abi import (
     UpdateAction,
     UpdateFlag,
 )
+from braid._devices import DeviceMemory
 from braid._questions import Master, explain, master
 from braid._registering import Memory, TensorSpec
 from braid.errors import BraidError
@@ -29,6 +30,7 @@ __all__ = [
     "BraidError",
     "Collective",
     "DType",
+    "DeviceMemory",
     "Job",
     "Master",
     "Memory",

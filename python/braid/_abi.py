@@ -9,6 +9,8 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uin
 
 NO_ORDER = 0xFFFFFFFF
 OK = 0
+# braid_device_buffers: copies of the result are queued by the submission, and not by the wait for it.
+DEVICE_STREAM_WAITS = 1
 
 
 class DType(enum.IntEnum):
@@ -170,6 +172,19 @@ class Operation(ctypes.Structure):
     ]
 
 
+class DeviceBuffers(ctypes.Structure):
+    """braid_device_buffers: where an operation's data lie on a GPU. Addresses are plain integers."""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("input", c_uint64),
+        ("result", c_uint64),
+        ("result_of_rank", c_void_p),
+        ("stream", c_void_p),
+        ("flags", c_uint32),
+    ]
+
+
 # A braid_job* is a void* here; tickets and handles are plain integers.
 SIGNATURES = {
     "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
@@ -199,6 +214,12 @@ SIGNATURES = {
     "braid_copy_result": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
     "braid_release": (c_int, [c_void_p, c_uint64]),
     "braid_take": (c_int, [c_void_p, c_uint64, c_uint32, c_void_p, c_size_t]),
+    "braid_submit_device": (
+        c_int,
+        [c_void_p, POINTER(Operation), POINTER(DeviceBuffers), POINTER(c_uint64)],
+    ),
+    "braid_stream_wait": (c_int, [c_void_p, c_uint64, c_void_p]),
+    "braid_device_release": (c_int, [c_void_p, c_uint64]),
     "braid_explain": (c_int, [c_char_p, c_char_p, c_uint32, c_char_p, c_size_t]),
     "braid_error_message": (c_char_p, []),
     "braid_error_name": (c_char_p, [c_int]),

@@ -13,6 +13,7 @@ from typing import Any
 from braid import _abi
 from braid._abi import Collective, Operation, Reduction, Update
 from braid._arguments import as_number, as_text, milliseconds
+from braid._devices import DeviceMixin
 from braid._inputs import input_of, splits_of
 from braid._library import library
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
@@ -20,7 +21,7 @@ from braid._questions import wait_for_answer
 from braid._registering import Memory, RegisteringMixin, TensorSpec
 from braid._results import ResultsMixin
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
-from braid.repeated import RepeatedOperation, RepeatedUpdate
+from braid.repeated import RepeatedDeviceOperation, RepeatedOperation, RepeatedUpdate
 
 # A wait is cut into pieces: handlers of signals run when the main thread is back in Python, and
 # close() is noticed.
@@ -29,7 +30,7 @@ _DEFAULT_TIMEOUT_MS = 300_000
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 
-class Job(RegisteringMixin, ResultsMixin):
+class Job(RegisteringMixin, ResultsMixin, DeviceMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others
@@ -219,6 +220,12 @@ class Job(RegisteringMixin, ResultsMixin):
     def repeated_update(self, tensor: int, memory: Memory) -> RepeatedUpdate:
         """The same, as an average, of a tensor with state_slots; its `update` is changed in place."""
         return RepeatedUpdate(self, tensor, memory)
+
+    def repeated_device(
+        self, tensor: int, reduction: int = 0, update: Update | None = None
+    ) -> RepeatedDeviceOperation:
+        """The same from memory of a GPU, of a tensor with or without state_slots."""
+        return RepeatedDeviceOperation(self, tensor, reduction, update)
 
     def test(self, ticket: int) -> bool:
         """True when the operation has ended well; raises when it has ended with an error."""

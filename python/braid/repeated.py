@@ -7,7 +7,14 @@ import ctypes
 from ctypes import byref, c_uint64
 from typing import Any
 
-from braid._abi import Collective, Operation, Reduction, Update, UpdateAction
+from braid._abi import (
+    Collective,
+    DeviceBuffers,
+    Operation,
+    Reduction,
+    Update,
+    UpdateAction,
+)
 from braid._library import quick_library
 from braid._registering import Memory
 
@@ -79,3 +86,36 @@ class RepeatedUpdate(RepeatedOperation):
         is_fetch = self.update.action == UpdateAction.FETCH
         self._operation.input = None if is_fetch else self._address
         return super().submit(step)
+
+
+class RepeatedDeviceOperation:
+    """The same from and into memory of a GPU, which each step gives: Job.repeated_device().
+
+    `update` is read by each submit().
+    """
+
+    __slots__ = ("_buffers", "_job", "_operation", "update")
+
+    def __init__(self, job: Any, tensor: int, reduction: int, update: Update | None) -> None:
+        self._job = job
+        self.update = update
+        self._operation = Operation(
+            struct_size=_OPERATION_BYTES,
+            collective=Collective.ALL_REDUCE,
+            tensor=tensor,
+            reduction=reduction,
+            update=None if update is None else ctypes.addressof(update),
+        )
+        self._buffers = DeviceBuffers(struct_size=ctypes.sizeof(DeviceBuffers))
+
+    def set_reduction(self, reduction: int) -> None:
+        self._operation.reduction = reduction
+
+    def submit(self, step: int, input: int, result: int, stream: int) -> int:
+        """Queues the copy of the input behind what is queued on `stream` now, and returns the ticket.
+        The result comes by Job.stream_wait(); 0: none is wanted."""
+        self._operation.step = step
+        buffers = self._buffers
+        buffers.input, buffers.result, buffers.stream = input, result, stream
+        # The call lets other threads run: it stands still while CUDA's queue of launches is full.
+        return self._job.submit_buffers(self._operation, buffers)
