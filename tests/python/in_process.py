@@ -20,7 +20,8 @@ import torch.distributed as dist
 
 import braid
 from braid import Collective, Optimizer, StateBits, Update, UpdateAction, UpdateFlag
-from braid.errors import InvalidArgumentError, JobFailedError, ResourceExhaustedError
+from braid._devices import DeviceMemory
+from braid.errors import DeadlineExceededError, InvalidArgumentError, JobFailedError, ResourceExhaustedError
 
 DEADLINE_S = 120
 _LOOK_S = 0.3  # Nobody comes within this time who is not to come.
@@ -84,6 +85,9 @@ class Operation:
             result = inputs[self.root]
         elif self.collective == Collective.ALL_GATHER:
             result = torch.cat(inputs)
+        elif self.collective == Collective.REDUCE_SCATTER:
+            self.results = [each.clone() for each in _reduced(inputs, self.reduction).chunk(world.size)]
+            return
         elif self.collective == Collective.BARRIER:
             result = torch.empty(0)
         else:
@@ -185,6 +189,8 @@ class ThreadJob:
         self._buffers: dict[int, Any] = {}
         self._tickets: dict[int, Operation] = {}
         self._next = itertools.count(1)
+        self._device_steps: dict[int, int] = {}
+        self._devices: dict[int, DeviceMemory] = {}  # by ticket
 
     def close(self) -> None:
         pass
@@ -223,11 +229,17 @@ class ThreadJob:
         """How many buffers are allocated."""
         return len(self._buffers)
 
-    def splits(self, _: Any) -> None:
-        return None
+
+    def repeated(self, tensor: int, memory: braid.Memory, reduction: int = 0) -> RepeatedThread:
+        return RepeatedThread(self, tensor, memory.address, reduction)
 
     def repeated_update(self, tensor: int, memory: braid.Memory, reduction: int = 1) -> RepeatedThreadUpdate:
         return RepeatedThreadUpdate(self, tensor, memory.address, reduction)
+
+    def repeated_device(
+        self, tensor: int, reduction: int = 0, update: Update | None = None
+    ) -> RepeatedThreadDevice:
+        return RepeatedThreadDevice(self, tensor, reduction, update)
 
     def submit_raw(
         self, collective: int, tensor: int, step: int, reduction: int, root: int, dtype: int, timeout_ms: int,
@@ -237,7 +249,8 @@ class ThreadJob:
         if not spec.dynamic:
             dtype, count = int(spec.dtype), spec.count
         is_read = address is not None and (collective != Collective.BROADCAST or root == self.rank)
-        values = _at(address, count, _TYPES[dtype]) if is_read else torch.empty(0)
+        blocks = self.world_size if collective == Collective.REDUCE_SCATTER else 1
+        values = _at(address, count * blocks, _TYPES[dtype]) if is_read else torch.empty(0)
         with self.world.changed:
             key = spec.name, step
             operation = self.world.operations.get(key)
@@ -251,6 +264,52 @@ class ThreadJob:
             self.world.end_if_complete(operation)
         return ticket
 
+    def submit_device(
+        self, collective: int, tensor: int, step: int, reduction: int, root: int, dtype: int, timeout_ms: int,
+        count: int, memory: DeviceMemory, to: Any = None, from_: Any = None, update: Update | None = None,
+    ) -> int:  # fmt: skip
+        """The input is read where it lies, as by a GPU that is in no hurry; so is the result written."""
+        if self._tensors[tensor].dynamic:
+            step = self._device_steps.get(tensor, 0)
+            self._device_steps[tensor] = step + 1
+        ticket = self.submit_raw(
+            collective, tensor, step, reduction, root, dtype, timeout_ms, count, memory.input or None, to, from_,
+            update,
+        )  # fmt: skip
+        self._devices[ticket] = memory
+        return ticket
+
+    def stream_wait(self, ticket: int, stream: int) -> None:
+        if not self._devices[ticket].streams_wait:
+            while not self.wait_briefly(ticket, 1000):
+                pass
+        self.arrive(ticket)
+
+    def arrive(self, ticket: int) -> bool:
+        """Copies the result to the GPU if it is there."""
+        memory, results = self._devices[ticket], self._tickets[ticket].results
+        if results is None:
+            return False
+        result = results[self.rank]
+        if memory.result_of_rank:
+            for place, block in zip(memory.result_of_rank, result.chunk(self.world_size)):
+                ctypes.memmove(place, block.data_ptr(), block.nbytes)
+        elif memory.result:
+            ctypes.memmove(memory.result, result.data_ptr(), result.nbytes)
+        self._devices[ticket] = memory._replace(result=0, result_of_rank=())
+        return True
+
+    def device_release(self, ticket: int) -> None:
+        del self._devices[ticket]
+        self.release(ticket)
+
+    def wait(self, ticket: int, timeout: float | None = None) -> None:
+        end = time.monotonic() + (DEADLINE_S if timeout is None else timeout)
+        while not self.test(ticket):
+            if time.monotonic() > end:
+                raise DeadlineExceededError(f"ticket {ticket} is still in flight after {timeout:g} s")
+            time.sleep(0.001)
+
     def wait_briefly(self, ticket: int, timeout_ms: int) -> bool:
         operation = self._tickets[ticket]
         with self.world.changed:
@@ -262,7 +321,10 @@ class ThreadJob:
             return operation.results is not None
 
     def test(self, ticket: int) -> bool:
-        return self.wait_briefly(ticket, 0)
+        ended = self.wait_briefly(ticket, 0)
+        if ended and ticket in self._devices and self._devices[ticket].streams_wait:
+            self.arrive(ticket)
+        return ended
 
     def result_address(self, ticket: int) -> tuple[int, int]:
         result = self._tickets[ticket].results[self.rank]
@@ -284,19 +346,44 @@ class ThreadJob:
         del self._tickets[ticket]
 
 
-class RepeatedThreadUpdate:
+class RepeatedThread:
+    update: Update | None = None
+
     def __init__(self, job: ThreadJob, tensor: int, address: int, reduction: int) -> None:
-        self.update = Update()
         self._job, self._tensor, self._address, self._reduction = job, tensor, address, reduction
+
+    def set_reduction(self, reduction: int) -> None:
+        self._reduction = reduction
+
+    def submit(self, step: int) -> int:
+        is_fetch = self.update is not None and self.update.action == UpdateAction.FETCH
+        address = None if is_fetch else self._address
+        return self._job.submit_raw(
+            Collective.ALL_REDUCE, self._tensor, step, self._reduction, 0, 0, 0, 0, address, update=self.update
+        )
+
+
+class RepeatedThreadUpdate(RepeatedThread):
+    def __init__(self, job: ThreadJob, tensor: int, address: int, reduction: int) -> None:
+        super().__init__(job, tensor, address, reduction)
+        self.update = Update()
 
     def move(self, memory: braid.Memory) -> None:
         self._address = memory.address
 
-    def submit(self, step: int) -> int:
-        address = None if self.update.action == UpdateAction.FETCH else self._address
-        return self._job.submit_raw(
-            Collective.ALL_REDUCE, self._tensor, step, self._reduction, 0, 0, 0, 0, address, update=self.update
-        )
+
+class RepeatedThreadDevice:
+    def __init__(self, job: ThreadJob, tensor: int, reduction: int, update: Update | None) -> None:
+        self._job, self._tensor, self._reduction, self._update = job, tensor, reduction, update
+
+    def set_reduction(self, reduction: int) -> None:
+        self._reduction = reduction
+
+    def submit(self, step: int, input: int, result: int, stream: int) -> int:
+        return self._job.submit_device(
+            Collective.ALL_REDUCE, self._tensor, step, self._reduction, 0, 0, 0, 0,
+            DeviceMemory(input, result, stream), update=self._update,
+        )  # fmt: skip
 
 
 class Blocked:

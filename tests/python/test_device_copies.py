@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When copies from and to GPUs may be relied on. No GPU is needed: streams, events and CUDA's runtime
-are recorders here, and what stands for a tensor on a GPU copies at once."""
+"""When copies from and to GPUs may be relied on where threads wait for them. No GPU is needed: streams
+and events are recorders here, and what stands for a tensor on a GPU copies at once."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 from types import SimpleNamespace
 
@@ -13,8 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from braid import Memory  # noqa: E402
-from braid.errors import BraidError  # noqa: E402
-from braid.torch.operations import arena, device_copies, engine, pinned, work  # noqa: E402
+from braid.torch.operations import devices, engine, work  # noqa: E402
 
 pytestmark = pytest.mark.once
 
@@ -104,18 +102,18 @@ def test_blocks_of_ranks_are_there_on_return(log):
 def test_inputs_are_there_before_they_are_submitted(log):
     memory, raw = buffer(16)
     taken = []
-    place = SimpleNamespace(take=lambda nbytes, device: taken.append((nbytes, device)) or memory)
+    place = SimpleNamespace(take=lambda nbytes: taken.append(nbytes) or memory)
     inputs = [torch.tensor([1.0]), OnGpu(log.events, torch.zeros(0)), OnGpu(log.events, torch.ones(3))]
     assert engine.pack(place, inputs) is memory
     assert torch.frombuffer(raw, dtype=torch.float32).tolist() == [1, 1, 1, 1]
-    assert taken == [(16, DEVICES[0])]
-    assert log.events == [("read", 0), ("synchronize", 0)]
+    assert taken == [16]
+    assert log.events == [("read", 0)]
 
 
 def test_a_buffer_whose_copy_fails_is_given_back():
     memory, raw = buffer(16)
     back = []
-    place = SimpleNamespace(take=lambda nbytes, device: memory, give_back=back.append)
+    place = SimpleNamespace(take=lambda nbytes: memory, give_back=back.append)
 
     def fail():
         raise RuntimeError("an illegal memory access")
@@ -138,115 +136,11 @@ def test_a_receive_is_copied_after_what_its_tensor_was_used_for(log):
     assert tensor.values.tolist() == [5, 6]
     assert log.events == [
         ("record", 0, "calling"), "received", ("wait", 0, "waiting", "calling"), ("write", 0),
-        ("synchronize", 0), "received",
+        ("record", 0, "waiting"), "received", ("wait", 0, "waiting", "waiting"),
     ]  # fmt: skip
 
 
 def test_devices_are_those_of_the_tensors_on_gpus():
     on_gpus = [OnGpu([], torch.zeros(1), device) for device in (DEVICES[1], DEVICES[0], DEVICES[1])]
-    assert device_copies.devices_of([torch.zeros(1), *on_gpus]) == DEVICES
-    assert device_copies.devices_of(torch.zeros(1)) == []
-
-
-class Runtime:
-    """CUDA's, as far as memory is registered."""
-
-    def __init__(self):
-        self.registered = {}
-        self.calls = 0
-        self.code = 0
-
-    def cudaHostRegister(self, address, nbytes, flags):  # noqa: N802
-        self.calls += 1
-        if self.code == 0:
-            assert address not in self.registered
-            self.registered[address] = nbytes
-        return self.code
-
-    def cudaHostUnregister(self, address):  # noqa: N802
-        del self.registered[address]
-        return 0
-
-
-@pytest.fixture
-def runtime(monkeypatch):
-    made = Runtime()
-    monkeypatch.setattr(torch.cuda, "cudart", lambda: made)
-    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
-    monkeypatch.setattr(pinned, "_take_error", lambda device: None)
-    return made
-
-
-class Places:
-    """A job's arena that hands out addresses."""
-
-    def __init__(self, room=1 << 40):
-        self.room, self.used, self._next = room, {}, 1 << 20
-
-    def allocate(self, nbytes):
-        if sum(self.used.values()) + nbytes > self.room:
-            raise BraidError("the input arenas have no room")
-        memory = Memory(self._next, nbytes)
-        self._next += nbytes
-        self.used[memory.address] = nbytes
-        return memory
-
-    def free(self, memory):
-        del self.used[memory.address]
-
-
-def test_a_registered_buffer_serves_all_tensors_of_up_to_its_size(runtime):
-    buffers = arena.Arena(Places())
-    first = buffers.take(100_000, DEVICES[0])
-    assert runtime.registered == {first.address: 131_072}
-    second = buffers.take(120_000, DEVICES[0])
-    assert second.address != first.address
-    buffers.give_back(first)
-    assert buffers.take(131_072, DEVICES[0]) is first
-    assert runtime.calls == 2
-
-
-def test_registered_memory_stays_in_use_until_it_is_unregistered(runtime):
-    places = Places()
-    buffers = arena.Arena(places)
-    memory = buffers.take(1 << 20, DEVICES[0])
-    buffers.give_back(memory)
-    assert set(runtime.registered) == {memory.address} == set(places.used)
-    buffers.close()
-    assert runtime.registered == {}
-
-
-def test_what_shares_pages_with_others_is_not_registered(runtime):
-    places = Places()
-    buffers = arena.Arena(places)
-    buffers.give_back(buffers.take(pinned.WHOLE_PAGES_ABOVE_BYTES, DEVICES[0]))
-    buffers.give_back(buffers.take(1 << 20))
-    assert runtime.calls == 0
-
-
-def test_no_more_is_registered_than_may_be(runtime):
-    places = Places()
-    buffers = arena.Arena(places)
-    taken = [buffers.take(100 << 20, DEVICES[0]) for _ in range(4)]
-    assert [memory.nbytes >> 20 for memory in taken] == [128, 128, 100, 100]
-    assert len(runtime.registered) == 2
-    for memory in taken:
-        buffers.give_back(memory)
-    assert set(places.used) == set(runtime.registered)
-
-
-def test_where_cuda_refuses_copies_go_through_plain_memory(runtime):
-    runtime.code = 2
-    places = Places()
-    buffers = arena.Arena(places)
-    for _ in range(3):
-        memory = buffers.take(100_000, DEVICES[0])
-        assert memory.nbytes == 102_400
-        buffers.give_back(memory)
-    assert runtime.calls == 1 and places.used == {}
-
-
-def test_where_only_the_tensor_itself_has_room_it_is_not_registered(runtime):
-    buffers = arena.Arena(Places(room=110_592))
-    assert buffers.take(100_000, DEVICES[0]).nbytes == 102_400
-    assert runtime.calls == 0
+    assert devices.cuda.devices_of([torch.zeros(1), *on_gpus]) == DEVICES
+    assert devices.cuda.devices_of(torch.zeros(1)) == []

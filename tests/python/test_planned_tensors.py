@@ -38,7 +38,7 @@ def tensors_of(*buckets: list[Any], bytes_min: int) -> list[Any]:
 
     members = [member for bucket in buckets for member in members_of(bucket, bytes_min)]
     places = places_of([member.form for member in members])
-    return [PlannedTensor(member, place, None) for member, place in zip(members, places)]
+    return [PlannedTensor(member, place.view, None) for member, place in zip(members, places)]
 
 
 def places_of(forms: list[Any]) -> list[Any]:

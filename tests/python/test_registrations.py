@@ -145,11 +145,10 @@ def test_a_place_is_free_when_all_its_users_are_gone():
 
 def test_memory_goes_with_its_owner():
     from braid.torch.operations.lent_memory import LentMemory
-    from braid.torch.operations.pinned import PinnedMemory
 
     freed, asked = [], []
     job = SimpleNamespace(allocate=lambda nbytes: SimpleNamespace(address=nbytes, nbytes=nbytes), free=freed.append)
-    lent = LentMemory(job, PinnedMemory(), asked.append)
+    lent = LentMemory(job, asked.append)
     owner = User()
     memory = lent.take(owner, 64)
     gone = weakref.ref(owner)

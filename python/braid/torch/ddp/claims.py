@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from braid.torch.operations import devices
+
 # By parameter, a weak reference to its claimant.
 _claims: Any = WeakIdKeyDictionary()
 # Every DDP of this process that was made since the first group of braid was, and what is to be done
@@ -100,8 +102,7 @@ def keep_local(group: Any, bucket: Any) -> torch.futures.Future[torch.Tensor]:
 
 def ended(buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
     """A future that has come."""
-    devices = [buffer.device] if buffer.is_cuda else None
-    future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
+    future = devices.cuda.future(devices.cuda.devices_of(buffer))
     future.set_result(buffer)
     return future
 

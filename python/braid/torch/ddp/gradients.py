@@ -7,7 +7,6 @@ planned/tensors.py.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -15,18 +14,18 @@ from collections.abc import Sequence
 import torch
 
 from braid import BraidError, Reduction
-from braid.torch.ddp.buckets import Bucket, copy_piece, low_rank_of, pairs_of
+from braid.torch.ddp.buckets import Bucket, low_rank_of
 from braid.torch.ddp.claims import has_claims, is_claimed
-from braid.torch.ddp.planned_tensors import Layout, Layouts, Member, Part, PlannedTensor
+from braid.torch.ddp.planned_tensors import Layout, Layouts, Member, Part
 from braid.torch.ddp.power_sgd import LowRank, SecondSums
 from braid.torch.ddp.registrations import Place
+from braid.torch.ddp.ways import way_of
+from braid.torch.operations import devices
 from braid.torch.operations.callbacks import Origin
-from braid.torch.operations.device_copies import SideStreams, devices_of, wait_for_streams
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.explaining import explain_once
 from braid.torch.operations.failures import as_distributed
 from braid.torch.operations.futures import Failure, Source, future_of
-from braid.torch.planned.tensors import lay_out
 
 AVERAGE = int(Reduction.AVERAGE)
 SUM = int(Reduction.SUM)
@@ -49,8 +48,11 @@ class GradientSet:
     With 16-bit floats of little range among them, gradients are scaled before, as DDP does it.
     """
 
-    def __init__(self, engine: Engine, place: Place, members: Sequence[Member]) -> None:
-        """`place` is this model's, which it has until this ends."""
+    def __init__(
+        self, engine: Engine, place: Place, members: Sequence[Member], device: torch.device | None
+    ) -> None:
+        """`place` is this model's, which it has until this ends. `device`: the GPU on which the
+        gradients are; None: they are not on a GPU."""
         self._engine = engine
         self._job = engine.job
         self._size = engine.job.world_size
@@ -67,11 +69,12 @@ class GradientSet:
         self._one_ended = threading.Condition()
         self._all_submitted = threading.Event()
         self._batch_end = 0.0
-        self._side_streams = SideStreams()
         self._registration = place.registration_of(self, engine, members)
         self._first_step = self._registration.next_step
         self._name = f"{engine.job.name} {place.prefix}"
-        self._tensors = self._lay_out(members, self._registration.handles)
+        self._way = way_of(engine, self, device)
+        handles = self._registration.handles
+        self._tensors = self._way.tensors_of(members, handles, self._reduction)
         self._layouts = Layouts(self._tensors)
         self._second = self._prepare_low_ranks(place.prefix, members)
         if self._second is not None:
@@ -82,19 +85,6 @@ class GradientSet:
         engine.gradients.start()
         explain_once(self._job)
 
-    def _lay_out(self, members: Sequence[Member], handles: Sequence[int]) -> list[PlannedTensor]:
-        device = next(iter(devices_of(self._parameters)), None)
-        places = lay_out(
-            [member.form for member in members],
-            lambda nbytes: self._engine.lent.take(self, nbytes, device),
-        )
-        return [
-            PlannedTensor(
-                member, place, self._job.repeated(handle, place.memory, self._reduction)
-            )
-            for member, place, handle in zip(members, places, handles)
-        ]
-
     def _prepare_low_ranks(self, prefix: str, members: Sequence[Member]) -> SecondSums | None:
         names = []
         for place, (member, tensor) in enumerate(zip(members, self._tensors)):
@@ -103,7 +93,7 @@ class GradientSet:
                 tensor.low_rank = LowRank(member.shape, device, seed=place)
                 names.append(f"{prefix}/{member.name}{SECOND}")
         low_ranks = [tensor.low_rank for tensor in self._tensors if tensor.low_rank]
-        return SecondSums(self, self._engine, names, low_ranks) if names else None
+        return SecondSums(self._engine.job, self._way.operations_of, names, low_ranks) if names else None
 
     @property
     def parameter_count(self) -> int:
@@ -127,6 +117,7 @@ class GradientSet:
             # The last backward pass was abandoned in the middle, and nobody reads its results.
             self.fill_up()
         self._wait_for_all()
+        self._way.begin()
         self._step = self._first_step + step
         self._registration.next_step = self._step + 1
         self._submitted = 0
@@ -151,10 +142,11 @@ class GradientSet:
         bucket.entry = self._engine.record.add("all_reduce", tensors, tensors)
         origin = Origin(self._name, self._averaged)
         self._averaged += 1
-        source = Source(origin, self._engine.callbacks, devices_of(buffer))
+        on_devices = devices.cuda.devices_of(buffer)
+        source = Source(origin, self._engine.callbacks, on_devices)
         bucket.future = future = future_of(bucket.promise, source)
         try:
-            self._submit(layout.parts, buffer, bucket.tickets)
+            self._submit(layout.parts, bucket)
         except Exception as cause:
             bucket.fail(cause)
             raise bucket.error
@@ -173,9 +165,9 @@ class GradientSet:
         bucket = Bucket(self._engine, self.finish, None)
         try:
             for tensor in missing:
-                tensor.view.fill_(math.nan if tensor.dtype.is_floating_point else 0)
                 tensor.step = self._step
-                bucket.tickets.append((tensor.operation.submit(self._step), Part(tensor, [])))
+                ticket = self._way.submit_nothing(tensor, self._step)
+                bucket.tickets.append((ticket, Part(tensor, [])))
                 self._submitted += 1
         except BraidError as error:
             raise as_distributed(error) from error
@@ -189,37 +181,13 @@ class GradientSet:
             return False
         return all(part.tensor.step != self._step for part in layout.parts)
 
-    def _submit(self, parts: Sequence[Part], buffer: torch.Tensor, tickets: list) -> None:
-        step, on_gpu = self._step, buffer.is_cuda
-        if on_gpu:
-            self._stage_all(parts, buffer)
-        address = buffer.data_ptr()
+    def _submit(self, parts: Sequence[Part], bucket: Bucket) -> None:
+        step, submit = self._step, self._way.submit
+        factor = None if self._reduction == AVERAGE else self._factor
         for part in parts:
-            tensor = part.tensor
-            if tensor.low_rank is not None:
-                tensor.low_rank.project(low_rank_of(buffer, part), tensor.view)
-            elif on_gpu:
-                pass
-            elif self._reduction == AVERAGE:
-                for piece in part.pieces:
-                    copy_piece(address + piece.in_bucket, tensor.address + piece.in_tensor, piece)
-            else:
-                for values, place in pairs_of(buffer, part):
-                    torch.mul(values, self._factor, out=place)
-            tensor.step = step
-            tickets.append((tensor.operation.submit(step), part))
+            part.tensor.step = step
+            bucket.tickets.append((submit(bucket, part, step, factor), part))
             self._submitted += 1
-
-    def _stage_all(self, parts: Sequence[Part], buffer: torch.Tensor) -> None:
-        """Into the arena from a GPU, for which this waits once."""
-        for part in parts:
-            if part.tensor.low_rank is not None:
-                continue
-            for values, place in pairs_of(buffer, part):
-                if self._reduction != AVERAGE:
-                    values = values * self._factor
-                place.copy_(values, non_blocking=True)
-        wait_for_streams(devices_of(buffer))
 
     def _hand_over(self, bucket: Bucket) -> None:
         self._begun += 1
@@ -245,11 +213,14 @@ class GradientSet:
         for ticket, part in bucket.tickets:
             low_rank = part.tensor.low_rank
             if low_rank is None:
-                bucket.take_part(ticket, part, self._side_streams)
+                self._way.take(bucket, ticket, part)
             else:
                 # First, for the other ranks wait for this rank's Q even if what follows fails.
-                self._second.write_nothing(low_rank)
-                bucket.take(ticket, torch.float32, self._project_back, bucket, low_rank)
+                with self._way.beside():
+                    self._second.write_nothing(low_rank)
+                self._way.take_matrix(
+                    bucket, ticket, part.tensor.view, self._project_back, bucket, low_rank
+                )
                 self._submit_second(bucket, part)
         self._firsts_ended += len(bucket.tickets)
         if bucket.second_tickets:
@@ -260,7 +231,8 @@ class GradientSet:
             halfway, self._halfway = self._halfway, []
             for bucket in halfway:
                 for ticket, part in bucket.second_tickets:
-                    bucket.take(ticket, torch.float32, self._expand, bucket, part)
+                    matrix = self._second.matrix_of(part.tensor.low_rank)
+                    self._way.take_matrix(bucket, ticket, matrix, self._expand, bucket, part)
                 self._end(bucket)
 
     def _end(self, bucket: Bucket) -> None:
@@ -270,7 +242,8 @@ class GradientSet:
             self._one_ended.notify_all()
         if bucket.promise is not None:
             error = bucket.error
-            bucket.promise.set_result(bucket.buffer if error is None else Failure(error))
+            with self._way.beside():
+                bucket.promise.set_result(bucket.buffer if error is None else Failure(error))
         bucket.let_go()
 
     def _pause(self, bucket: Bucket) -> None:
@@ -285,7 +258,8 @@ class GradientSet:
 
     def _submit_second(self, bucket: Bucket, part: Part) -> None:
         try:
-            ticket = self._second.submit(part.tensor.low_rank, self._step)
+            with self._way.beside():
+                ticket = self._second.submit(part.tensor.low_rank, self._step)
         except BraidError as cause:
             bucket.fail(cause)
         else:

@@ -36,6 +36,7 @@ from braid.torch.ddp.tensor_sizes import smallest_tensor_bytes
 from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.group.training_group import backend_of
 from braid.torch.group.unheard import refuse_nans
+from braid.torch.operations import devices
 from braid.torch.operations.carriage import dtype_of
 from braid.torch.operations.failures import as_distributed
 from braid.torch.operations.futures import mapped
@@ -71,6 +72,7 @@ class DDPHookState:
         self._parameters = [parameter for _, parameter in named]  # Keeps their ids theirs.
         # By bucket.
         self._seen: list[tuple[list[torch.Tensor], torch.dtype]] = []
+        self._devices: set[torch.device] = set()
         trained = [parameter for parameter in self._parameters if parameter.requires_grad]
         self._bytes_min = smallest_tensor_bytes(group, trained)
         self._gradients: Optional[GradientSet] = None
@@ -148,6 +150,7 @@ class DDPHookState:
             self._whole_because = "its buckets have gaps"
         else:
             self._seen.append((parameters, buffer.dtype))
+            self._devices.update(devices.cuda.devices_of(buffer))
 
     def _register(self) -> None:
         """All ranks have seen the same buckets, so they decide alike."""
@@ -164,7 +167,9 @@ class DDPHookState:
             _tell_whole(self._place.prefix, self._whole_because)
         elif members:
             try:
-                self._gradients = GradientSet(self.group.engine, self._place, members)
+                # DDP has all of a model's gradients on one device.
+                device = next(iter(self._devices), None)
+                self._gradients = GradientSet(self.group.engine, self._place, members, device)
             except BraidError as error:
                 raise as_distributed(error, because_of_codec(error)) from error
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import torch
 
-from braid.repeated import RepeatedOperation
+from braid.repeated import RepeatedDeviceOperation, RepeatedOperation
 from braid.torch.ddp.power_sgd import LowRank, Shape
-from braid.torch.planned.tensors import Form, Place
+from braid.torch.planned.tensors import Form
 
 
 class Gradient(NamedTuple):
@@ -79,18 +79,25 @@ def members_of(bucket: Sequence[Gradient], bytes_min: int) -> list[Member]:
 
 
 class PlannedTensor:
-    """One planned tensor: where it or its P lies in the arena, its operation, its parameters."""
+    """One planned tensor: where it or its P lies, its operation, its parameters.
 
-    __slots__ = ("address", "dtype", "low_rank", "nbytes", "numel", "operation", "parameters",
-                 "step", "view")  # fmt: skip
+    `view` is None where its gradients go straight from DDP's buckets on a GPU.
+    """
 
-    def __init__(self, member: Member, place: Place, operation: RepeatedOperation) -> None:
-        self.dtype = place.view.dtype
+    __slots__ = ("dtype", "low_rank", "nbytes", "numel", "operation", "parameters", "step",
+                 "travels", "view")  # fmt: skip
+
+    def __init__(
+        self, member: Member, view: torch.Tensor | None,
+        operation: RepeatedOperation | RepeatedDeviceOperation,
+    ) -> None:  # fmt: skip
+        self.dtype = member.form.dtype
+        self.travels = member.travels
         # They are held here, which keeps their ids theirs.
         self.parameters = [gradient.parameter for gradient in member.gradients]
         self.numel = sum(parameter.numel() for parameter in self.parameters)
         self.nbytes = self.numel * self.dtype.itemsize
-        self.address, self.view = place.memory.address, place.view
+        self.view = view
         self.operation = operation
         self.low_rank: LowRank | None = None
         self.step = -1

@@ -15,13 +15,13 @@ its own device; the daemon sees nothing but float32.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
-from braid.torch.operations.engine import Engine
-from braid.torch.planned.tensors import Form, lay_out, register
+from braid import Job
+from braid.torch.planned.tensors import Form, register
 
 NAME = "powersgd"
 _RANK_DEFAULT = 4
@@ -72,6 +72,8 @@ def shape_of(parameter: torch.Tensor, rank: int) -> Shape | None:
 class LowRank:
     """One gradient's matrices on this rank, for one step at a time, in the order of the methods.
 
+    Columns are made orthonormal on the CPU, which gives all ranks the same bits.
+
     A step in which a sum is not finite gives NaN on all ranks, as the plain sum would. Nothing is
     left over from it, and the next step begins with the Q of the step before.
     """
@@ -93,7 +95,7 @@ class LowRank:
 
     def project_back(self, p: torch.Tensor, factor: float, q: torch.Tensor) -> None:
         """Takes all ranks' P, their sum or any multiple, and writes this rank's Q, times `factor`."""
-        summed = p.view(self.shape.rows, self.shape.rank)
+        summed = p.view(self.shape.rows, self.shape.rank).cpu()
         if not bool(summed.isfinite().all()):
             self._p = None
             q.zero_()
@@ -105,7 +107,7 @@ class LowRank:
     def expand(self, q: torch.Tensor, gradient: torch.Tensor) -> None:
         """Takes the average of all Qs, and writes the average gradient."""
         result = gradient.view_as(self._matrix)
-        q = q.view(self.shape.columns, self.shape.rank)
+        q = q.view(self.shape.columns, self.shape.rank).cpu()
         if self._p is None or not bool(q.isfinite().all()):
             result.fill_(math.nan)
             self._matrix.zero_()
@@ -123,31 +125,31 @@ class SecondSums:
     """
 
     def __init__(
-        self, owner: object, engine: Engine, names: Sequence[str], low_ranks: Sequence[LowRank]
-    ) -> None:
-        """`names` are the same on all ranks. The memory for all Qs goes when `owner` does."""
+        self, job: Job, operations_of: Callable[..., list[tuple[torch.Tensor, Any]]],
+        names: Sequence[str], low_ranks: Sequence[LowRank],
+    ) -> None:  # fmt: skip
+        """`names` are the same on all ranks. `operations_of` is that of the gradients' way."""
         forms = [
             Form(name, torch.float32, low_rank.shape.columns * low_rank.shape.rank)
             for name, low_rank in zip(names, low_ranks)
         ]
-        self.handles = register(engine.job, forms)
-        places = lay_out(forms, lambda nbytes: engine.lent.take(owner, nbytes))
-        self._views = {low_rank: place.view for low_rank, place in zip(low_ranks, places)}
-        self._operations = {
-            low_rank: engine.job.repeated(handle, place.memory)
-            for low_rank, place, handle in zip(low_ranks, places, self.handles)
-        }
+        self.handles = register(job, forms)
+        self._operations = dict(zip(low_ranks, operations_of(forms, self.handles)))
+
+    def matrix_of(self, low_rank: LowRank) -> torch.Tensor:
+        """Where this rank's Q lies, and, from a GPU, then the average."""
+        return self._operations[low_rank][0]
 
     def write(self, low_rank: LowRank, p: torch.Tensor, factor: float) -> None:
         """Makes this rank's Q ready to be submitted, of all ranks' P."""
-        low_rank.project_back(p, factor, self._views[low_rank])
+        low_rank.project_back(p, factor, self.matrix_of(low_rank))
 
     def write_nothing(self, low_rank: LowRank) -> None:
         """A Q that adds nothing: the other ranks wait for one even where this rank has failed."""
-        self._views[low_rank].zero_()
+        self.matrix_of(low_rank).zero_()
 
     def submit(self, low_rank: LowRank, step: int) -> int:
-        return self._operations[low_rank].submit(step)
+        return self._operations[low_rank][1].submit(step)
 
 
 def _orthonormal(columns: torch.Tensor) -> torch.Tensor:

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """From torch's tensors to the engine's memory and back.
 
-CUDA tensors take the simple path here: they are copied into the arena, the caller waits, and the
-result is in them before the (already ended) Work is returned. So nobody has to wait for a stream:
-neither who waits for the Work on another stream, nor who has its future.
+CUDA tensors that libbraid cannot take from the GPU, and those of callbacks, take the simple path here:
+they are copied into the arena, the caller waits, and the result is in them before the (already ended)
+Work is returned. So nobody has to wait for a stream: neither who waits for the Work on another stream,
+nor who has its future. All others take the path of on_devices.py.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 
 from braid.torch.group.arguments import carriage_of_copies, op_of, packable, timeout_ms_of
+from braid.torch.group.on_devices import start_on_device
 from braid.torch.group.unheard import refuse_nans
+from braid.torch.operations import devices
 from braid.torch.operations import engine as _engine
 from braid.torch.operations.callbacks import current_origin
 from braid.torch.operations.carriage import carriage_of_reduction, refuse_sparse
-from braid.torch.operations.device_copies import devices_of
-from braid.torch.operations.engine import Engine, unpack_by_rank, unpack_whole
+from braid.torch.operations.device_operations import Collective
+from braid.torch.operations.engine import Engine, Unpack, unpack_by_rank, unpack_whole
 from braid.torch.operations.flight_record import Entry
 from braid.torch.operations.profiling import ENDS_IN_ANY_THREAD, NAMES, ProfiledWork, is_profiling
 from braid.torch.operations.work import BraidWork, WorkList, finished, handed_out
@@ -79,18 +83,19 @@ class CarryingMixin:
         if carriage is None:
             return self._reduce_scattered_by_gloo(output, blocks, op)
         largest = max(sizes)
-        whole = torch.empty(0, dtype=output.dtype, device=output.device)
+        room = partial(devices.cuda.vector, dtype=output.dtype, device=devices.cuda.device_of(output))
         if largest * self._size > 2 * sum(sizes):
             before = sum(sizes[: self._rank])
-            rest = [whole.new_empty(before), output, whole.new_empty(sum(sizes) - before - output.numel())]
+            after = sum(sizes) - before - output.numel()
+            rest = [room(before), output, room(after)]
             return self._run(
                 _engine.ALL_REDUCE, carriage.dtype, sum(sizes) * carriage.per_element, blocks,
                 rest, opts, timeout, reduction=carriage.reduction, value=[output],
                 name="reduce_scatter",
             )  # fmt: skip
-        padding = whole.new_zeros(largest - min(sizes))
+        padding = room(largest - min(sizes)).zero_()
         padded = [each for b in blocks for each in (b, padding[: largest - b.numel()])]
-        rest = [output, whole.new_empty(largest - output.numel())]
+        rest = [output, room(largest - output.numel())]
         return self._run(
             _engine.REDUCE_SCATTER, carriage.dtype, largest * carriage.per_element, padded, rest,
             opts, timeout, reduction=carriage.reduction, value=[output],
@@ -152,33 +157,54 @@ class CarryingMixin:
         if self.checks_nans:
             refuse_nans(inputs, name or NAMES[collective], self._rank)
         entry = self._recorded(name or NAMES[collective], inputs, outputs, value)
-        if entry is not None:
-            work.is_recorded_by(entry)
         nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
         flat = [t for block in outputs for t in block] if nested else outputs
-        devices = devices_of([*flat, *inputs])
-        if devices and collective == _engine.ALL_GATHER and not nested:
-            # Results lie by node. Only libbraid's copies, which are for CPU memory, are by rank.
-            outputs, nested = [[b] for b in outputs[0].view(-1).chunk(self._size)], True
-        unpack = None
-        if outputs:
-            unpack = unpack_by_rank(outputs) if nested else unpack_whole(outputs)
+        on_devices = devices.cuda.devices_of([*flat, *inputs])
+        timeout_ms = timeout_ms_of(opts, timeout)
+        # To the profiler an event is asynchronous if it ends in another thread.
+        wait = not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD))
+        started = None
         try:
-            self.engine.run(
-                collective, dtype, count, [packable(tensor) for tensor in inputs], unpack, work,
-                reduction=reduction, root=root, timeout_ms=timeout_ms_of(opts, timeout),
-                splits=splits, meanwhile=meanwhile,
-                # To the profiler an event is asynchronous if it ends in another thread.
-                wait=bool(devices)
-                or not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD)),
-            )  # fmt: skip
+            if on_devices and self.engine.on_devices.take([*flat, *inputs]):
+                if meanwhile is not None:
+                    meanwhile()
+                how = Collective(
+                    collective, dtype, count, reduction, root, timeout_ms,
+                    *self.engine.splits_of(splits),
+                )  # fmt: skip
+                started = start_on_device(self.engine.on_devices, how, inputs, outputs, value, entry)
+            if started is None:
+                if entry is not None:
+                    work.is_recorded_by(entry)
+                self.engine.run(
+                    collective, dtype, count, [packable(tensor) for tensor in inputs],
+                    self._unpack(collective, outputs, on_devices), work,
+                    reduction=reduction, root=root, timeout_ms=timeout_ms, splits=splits,
+                    meanwhile=meanwhile, wait=wait or bool(on_devices),
+                )  # fmt: skip
+                devices.cuda.hold(on_devices)
+            else:
+                if profiled:
+                    work.finish()
+                if wait:
+                    started.wait()  # Who asks for no asynchronous operation need not wait itself.
         except Exception as error:
             if entry is not None:
                 entry.end(error)
             raise
         if profiled:
             work.call_ends()
-        return work
+        return work if started is None else started
+
+    def _unpack(self, collective: int, outputs: Any, on_devices: Any) -> Unpack | None:
+        if not outputs:
+            return None
+        if not isinstance(outputs[0], torch.Tensor):
+            return unpack_by_rank(outputs)
+        if on_devices and collective == _engine.ALL_GATHER:
+            # Results lie by node. Only libbraid's copies, which are for CPU memory, are by rank.
+            return unpack_by_rank([[block] for block in outputs[0].view(-1).chunk(self._size)])
+        return unpack_whole(outputs)
 
     def _recorded(self, name: str, inputs: Any, outputs: Any, value: Any) -> Entry | None:
         """In the flight record, as torch's own backends describe it."""

@@ -11,9 +11,10 @@ import torch
 from torch.distributed import Work
 
 from braid.torch.group.arguments import carriage_of_copies, listed
+from braid.torch.operations import devices
 from braid.torch.operations import engine as _engine
 from braid.torch.operations.carriage import carriage_of_elements, refuse_sparse
-from braid.torch.operations.device_copies import devices_of, wait_for_streams
+from braid.torch.operations.device_blocks import one_block
 from braid.torch.operations.untraced import untraced
 
 
@@ -125,7 +126,9 @@ class ExchangeMixin:
             )
         dtype, per_element = carriage_of_elements(inputs[0].dtype)
         copy_own = None
-        if len(outputs) == self._size and not _share_memory(outputs, inputs):
+        if len(outputs) == self._size and not (
+            _share_memory(outputs, inputs) or _lie_on_device(outputs, inputs)
+        ):
             # What stays with this rank need not go through the daemon.
             copy_own = _engine.Once(_copy(outputs[own], inputs[own]))
             outputs, inputs = ([*b[:own], *b[own + 1 :]] for b in (outputs, inputs))
@@ -160,9 +163,16 @@ def _copy(to: torch.Tensor, given: torch.Tensor) -> Callable[[], None]:
 
     def copy() -> None:
         to.data.copy_(given.reshape(to.shape))
-        wait_for_streams(devices_of(to))
 
     return copy
+
+
+def _lie_on_device(*sides: Sequence[torch.Tensor]) -> bool:
+    """Whether both sides lie on a GPU as they are sent: without one of them they would have to be
+    copied together."""
+    return all(
+        devices.cuda.holds(tensors[0]) and one_block(tensors) is not None for tensors in sides
+    )
 
 
 def _share_memory(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> bool:

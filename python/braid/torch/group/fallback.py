@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import AllreduceOptions, ReduceOptions
 from torch.distributed import Work
 
 from braid.torch.group.gloo import InnerGloo
-from braid.torch.operations.device_copies import devices_of, wait_for_streams
+from braid.torch.operations import devices
 from braid.torch.operations.untraced import untraced
 from braid.torch.operations.work import CopyBackWork, finished
 
@@ -87,7 +87,7 @@ class FallbackMixin:
             before = sum(block.numel() for block in blocks[: self._rank])
         mine = whole[before:][: output.numel()]
         output.data.copy_(mine.view(output.shape))
-        wait_for_streams(devices_of(output))
+        devices.cuda.hold(devices.cuda.devices_of(output))
         return finished([output])
 
     def _by_gloo(
@@ -97,20 +97,21 @@ class FallbackMixin:
     ) -> Work:  # fmt: skip
         """Starts a collective of the inner group; with CUDA tensors it is over on return."""
         outputs, inputs = list(outputs), list(inputs)
-        if not any(tensor.is_cuda for tensor in [*outputs, *inputs]):
+        if not devices.cuda.devices_of([*outputs, *inputs]):
             return self._inner.run(what, outputs, lambda group: start(group, outputs, inputs))
         given = [tensor.detach().cpu() for tensor in inputs]
         received = given if in_place else [tensor.detach().cpu() for tensor in outputs]
         self._inner.run(what, received, lambda group: start(group, received, given)).wait()
         for tensor, copy in zip(outputs, received):
             tensor.data.copy_(copy)
-        wait_for_streams(devices_of(outputs))  # The caller may wait on another CUDA stream.
+        # The caller may wait on another CUDA stream.
+        devices.cuda.hold(devices.cuda.devices_of(outputs))
         return finished(outputs)
 
     def _received(
         self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]
     ) -> Work:
-        if not any(tensor.is_cuda for tensor in tensors):
+        if not devices.cuda.devices_of(tensors):
             return self._coalesced(start(tensors))
         copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
         return self._coalesced(CopyBackWork(start(copies), tensors, copies))

@@ -136,9 +136,13 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     def shutdown(self) -> None:
         if self is distributed_c10d.GroupMember.WORLD and self._rank == 0:
             tell_unused()
+        self.engine.on_devices.finish()
         self._end()
 
-    abort = shutdown
+    def abort(self) -> None:
+        """The same, without waiting for operations that CUDA streams wait for."""
+        self.engine.on_devices.let_go()
+        self.shutdown()
 
     # Collectives that braid carries.
 

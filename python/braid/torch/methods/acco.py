@@ -149,7 +149,7 @@ class Acco(ShardedOptimizer):
             if self._is_second:
                 half = first_halves.get(id(parameter), torch.zeros_like(parameter, device="cpu"))
                 estimate = self._arrived.get(id(parameter), parameter.detach())
-                entry[_FIRST_HALF] = half.clone()
+                entry[_FIRST_HALF] = half.cpu().clone()
                 entry[_ESTIMATE] = estimate.cpu().clone()
         return state_dict
 

@@ -25,6 +25,7 @@ from braid.torch.group.training_group import average
 from braid.torch.methods.delay import Delay
 from braid.torch.methods.local_updates import PREVIOUS, keeps_previous, local_update
 from braid.torch.methods.owners_optimizer import places_of
+from braid.torch.operations import devices
 from braid.torch.weights.kept import KeptWeights, State
 from braid.torch.weights.rounds import Rounds
 from braid.torch.weights.rules import Rule, Sgd, refuse_gradient, refuse_late_momentum, settings_of
@@ -238,7 +239,7 @@ class DelayedSteps:
 
         def update(weight: Weight, result: torch.Tensor) -> None:
             parameter = weight.parameter
-            if parameter.is_cuda:
+            if devices.cuda.holds(parameter) and not devices.cuda.holds(result):
                 write_to_parameter(weight, result)
                 arrived = None
             else:

@@ -15,22 +15,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from ctypes import memmove
 from typing import Any, NamedTuple, Union
+from weakref import WeakMethod
 
 import torch
 from torch.distributed import DistBackendError
 
 from braid import BraidError, Collective, Job, Memory
 from braid._inputs import splits_of
+from braid.torch.operations import devices
 from braid.torch.operations.arena import Arena
 from braid.torch.operations.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.operations.completion import AnyOrderThread, CompletionThread
-from braid.torch.operations.device_copies import (
-    check_has_memory,
-    devices_of,
-    memory_as,
-    wait_for_streams,
-)
-from braid.torch.operations.failures import as_distributed
+from braid.torch.operations.device_copies import check_has_memory, memory_as
+from braid.torch.operations.device_operations import DeviceOperations
+from braid.torch.operations.failures import as_distributed, refuse_handlers
 from braid.torch.operations.flight_record import GroupRecord
 from braid.torch.operations.lent_memory import LentMemory
 from braid.torch.operations.streams import Streams
@@ -106,7 +104,9 @@ class Engine:
         # A thread of their own: gradients that are planned together end together, and a collective
         # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
         self.gradients = CompletionThread("braid-gradients", _complete_itself)
-        self.lent = LentMemory(job, self.arena.pinned, self.gradients.put)
+        self.lent = LentMemory(job, self.gradients.put)
+        self.on_devices = DeviceOperations(job, self.attended)
+        record.look = WeakMethod(self.on_devices.look)
         self.closing = False
         self._pid = os.getpid()
 
@@ -134,12 +134,12 @@ class Engine:
         the daemon is at work, and before `work` is finished.
         With `wait` the caller's thread sees it through, which saves a change of threads.
         """
-        self._refuse_handlers()
+        refuse_handlers(self._lock, self.job.name)
         memory = None
         try:
             memory = pack(self.arena, inputs) if inputs else None
             address = memory.address if memory else None
-            to, from_ = (splits_of(s, self.job.world_size) for s in splits) if splits else (None, None)
+            to, from_ = self.splits_of(splits)
             with self._lock:
                 self._make_room()
                 parent = current_origin()
@@ -171,6 +171,13 @@ class Engine:
         if wait:
             self._complete(pending)
 
+    def splits_of(self, splits: tuple[Sequence[int], Sequence[int]] | None) -> tuple[Any, Any]:
+        """An all-to-all's, as the job takes them."""
+        if splits is None:
+            return None, None
+        to, from_ = (splits_of(each, self.job.world_size) for each in splits)
+        return to, from_
+
     def set_timeout(self, seconds: float) -> None:
         """The timeout of operations from here on."""
         self.job.set_timeout(seconds)
@@ -180,6 +187,7 @@ class Engine:
         """Ends the threads, fails what is still in flight and leaves the job."""
         if os.getpid() != self._pid:
             return  # A forked child has neither the thread nor the job.
+        self.on_devices.finish(_JOIN_SECONDS)
         with self._lock:
             if self.closing:
                 return
@@ -191,21 +199,11 @@ class Engine:
             idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
             if not (idle and all(ended)):
                 return  # Somebody is stuck inside the library: closing under it would be worse.
-        self.arena.close()
         try:
             self.job.close()
         except BraidError:
             pass  # The daemon is gone: there is nothing left to leave.
-
-    def _refuse_handlers(self) -> None:
-        """A signal's handler may run while its thread submits. The operation that is being submitted
-        cannot come behind the handler's."""
-        if self._lock._is_owned():
-            raise DistBackendError(
-                f"a signal's handler starts an operation of job {self.job.name} while the thread that it "
-                "interrupts is starting one: let the handler set a flag, and look at the flag after "
-                "the step"
-            )
+        self.on_devices.let_go()
 
     def _make_room(self) -> None:
         """Waits until one more operation may be in flight. Holds the lock."""
@@ -303,19 +301,16 @@ def _complete_itself(item: Any) -> None:
 def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
     """Copies contiguous tensors one after the other into arena memory."""
     check_has_memory(tensors)
-    devices = devices_of(tensors)
-    nbytes = max(1, sum(tensor.nbytes for tensor in tensors))
-    memory = arena.take(nbytes, devices[0] if devices else None)
+    memory = arena.take(max(1, sum(tensor.nbytes for tensor in tensors)))
     address = memory.address
     try:
         for tensor in tensors:
             nbytes = tensor.nbytes
-            if not tensor.is_cuda:
+            if not devices.cuda.holds(tensor):
                 memmove(address, tensor.data_ptr(), nbytes)
             elif nbytes:
-                memory_as(address, tensor).copy_(tensor.detach(), non_blocking=True)
+                memory_as(address, tensor).copy_(tensor.detach())
             address += nbytes
-        wait_for_streams(devices)
     except BaseException:
         arena.give_back(memory)
         raise
@@ -325,7 +320,7 @@ def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
 def unpack_whole(outputs: Outputs) -> Unpack:
     """Copies a result that holds `outputs` one after the other."""
     check_has_memory(outputs)
-    if len(outputs) == 1 and outputs[0].is_contiguous() and not outputs[0].is_cuda:
+    if len(outputs) == 1 and outputs[0].is_contiguous() and not devices.cuda.holds(outputs[0]):
         return outputs[0]
     return lambda job, ticket: scatter_to(job.result_address(ticket)[0], outputs)
 
@@ -338,7 +333,7 @@ def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
     def unpack(job: Job, ticket: int) -> None:
         for rank, tensors in enumerate(outputs):
             _scatter_to(job.result_address_of_rank(ticket, rank)[0], tensors)
-        wait_for_streams(devices_of(tensor for tensors in outputs for tensor in tensors))
+        devices.cuda.hold(devices.cuda.devices_of(t for tensors in outputs for t in tensors))
 
     return unpack
 
@@ -352,16 +347,16 @@ def scatter_to(address: int, tensors: Outputs) -> None:
     _scatter_to(address, tensors)
     # Also for the memory, which is about to be given back. A tensor that is not contiguous has a
     # kernel behind the copy.
-    wait_for_streams(devices_of(tensors))
+    devices.cuda.hold(devices.cuda.devices_of(tensors))
 
 
 def _scatter_to(address: int, tensors: Outputs) -> None:
     """The same, but what copies to GPUs may still be on its way."""
     for tensor in tensors:
         nbytes = tensor.nbytes
-        if tensor.is_cuda:
+        if devices.cuda.holds(tensor):
             if nbytes:
-                tensor.data.copy_(memory_as(address, tensor), non_blocking=True)
+                tensor.data.copy_(memory_as(address, tensor))
         elif tensor.is_contiguous():
             memmove(tensor.data_ptr(), address, nbytes)
         else:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch.distributed import DistBackendError
 
 from braid.errors import BraidError, DeadlineExceededError
@@ -15,3 +17,14 @@ def as_distributed(cause: BraidError, before: str = "", after: str = "") -> Dist
     error = DistBackendError(f"{timed_out}{before}{cause}{after}")
     error.__cause__ = cause
     return error
+
+
+def refuse_handlers(lock: Any, job: str) -> None:
+    """A signal's handler may run while its thread submits under this re-entrant lock. The operation that
+    is being submitted cannot come behind the handler's."""
+    if lock._is_owned():
+        raise DistBackendError(
+            f"a signal's handler starts an operation of job {job} while the thread that it "
+            "interrupts is starting one: let the handler set a flag, and look at the flag after "
+            "the step"
+        )

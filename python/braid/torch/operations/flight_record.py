@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -84,6 +84,8 @@ class GroupRecord:
         self.names = names
         self._size = size
         self.sequence = itertools.count(1)
+        # Ends the entries of operations that have ended without anybody's seeing it; weakly.
+        self.look: Callable[[], Callable[[], None] | None] = lambda: None
 
     def is_there(self) -> bool:
         return self._group() is not None
@@ -123,6 +125,9 @@ def dump_flight_record(path: str | None = None) -> str:
             raise ValueError(f"give a path, or set {_PREFIX_VARIABLES[0]} to a prefix")
         path = f"{prefix}{_rank_of_world()}"
     entries = [entry for entry in list(_entries) if entry.group.is_there()]
+    for group in {entry.group for entry in entries}:
+        if (look := group.look()) is not None:
+            look()
     record = {
         "version": _VERSION,
         "pg_config": {entry.group.names[0]: entry.group.config() for entry in entries},

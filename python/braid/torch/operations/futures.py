@@ -11,6 +11,7 @@ run; futures that are not ours are left to the originals.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import weakref
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from braid.torch.operations import devices
 from braid.torch.operations.callbacks import CallbackThreads, Origin
+from braid.torch.operations.devices import WAITS, SideStreams
 
 _log = logging.getLogger("braid")
 _Future = torch._C.Future
@@ -40,6 +43,10 @@ class Failure(NamedTuple):
     """What a promise is set to where its future shall raise."""
 
     error: BaseException
+
+    def __reduce__(self) -> Any:
+        # A future of CUDA tensors looks for some in its value, by pickling that.
+        return Failure, (None,)
 
 
 _sources: weakref.WeakKeyDictionary[Any, Source] = weakref.WeakKeyDictionary()
@@ -80,16 +87,17 @@ def _then_elsewhere(self: Any, callback: Callable[[Any], Any]) -> Any:
     source = _sources.get(self)
     if source is None:
         return _then(self, callback)
-    promise = torch.futures.Future(devices=source.devices or None)
+    promise = devices.cuda.future(source.devices)
     result = future_of(promise, source)
 
     def run() -> None:
-        try:
-            _synchronize(self, source)
-            value = callback(self)
-        except BaseException as error:
-            value = Failure(error)
-        promise.set_result(value)
+        with _beside(source):
+            try:
+                _synchronize(self, source)
+                value = callback(self)
+            except BaseException as error:
+                value = Failure(error)
+            promise.set_result(value)
 
     _add_done_callback(self, lambda _: source.threads.run(source.origin, run))
     return result
@@ -103,8 +111,9 @@ def _add_done_callback_elsewhere(self: Any, callback: Callable[[Any], None]) -> 
 
     def run() -> None:
         try:
-            _synchronize(self, source)
-            callback(self)
+            with _beside(source):
+                _synchronize(self, source)
+                callback(self)
         except BaseException:
             # As torch: there is nobody to tell.
             _log.exception("a callback of a collective's future failed")
@@ -120,6 +129,17 @@ def _wait_in_python(self: Any) -> Any:
             _add_done_callback(self, lambda _: ended.set())
             ended.wait()
     return _wait(self)
+
+
+def _beside(source: Source) -> contextlib.AbstractContextManager[Any]:
+    """Streams for a callback, as torch gives it some: what it starts on a GPU, and waits for there, must
+    not come into the way of what the script computes."""
+    if not source.devices:
+        return contextlib.nullcontext()
+    streams = contextlib.ExitStack()
+    for device in source.devices:
+        streams.enter_context(SideStreams(WAITS).on(device))
+    return streams
 
 
 def _synchronize(future: Any, source: Source) -> None:

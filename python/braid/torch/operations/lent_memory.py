@@ -8,31 +8,22 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from braid import BraidError, Job, Memory
-from braid.torch.operations.pinned import PinnedMemory
 
 
 class LentMemory:
     """Memory of one job that owners hold. They may end at any time, in any thread, under locks."""
 
-    def __init__(self, job: Job, pinned: PinnedMemory, put: Callable[[Any], None]) -> None:
+    def __init__(self, job: Job, put: Callable[[Any], None]) -> None:
         """`put` has complete() called by another thread, soon; it may be called anywhere."""
         self._job = job
-        self._pinned = pinned
         self._put = put
         self._left: deque[Memory] = deque()
 
-    def take(self, owner: object, nbytes: int, device: torch.device | None = None) -> Memory:
-        """Nothing of it may be in flight when `owner` ends.
-
-        With `device` for what comes from that GPU.
-        """
+    def take(self, owner: object, nbytes: int) -> Memory:
+        """Nothing of it may be in flight when `owner` ends."""
         self.complete()
         memory = self._job.allocate(max(1, nbytes))
-        if device is not None:
-            self._pinned.add(memory, device)
         weakref.finalize(owner, self._leave, memory).atexit = False
         return memory
 
@@ -43,7 +34,6 @@ class LentMemory:
                 memory = self._left.popleft()
             except IndexError:
                 return  # Another thread was quicker.
-            self._pinned.remove(memory)
             try:
                 self._job.free(memory)
             except BraidError:

@@ -22,8 +22,9 @@ import torch
 from torch._C._distributed_c10d import _create_work_from_future
 from torch.distributed import DistBackendError, Reducer, Work
 
+from braid.torch.operations import devices
 from braid.torch.operations.callbacks import CallbackThreads, Origin
-from braid.torch.operations.device_copies import StreamMarks, devices_of, wait_for_streams
+from braid.torch.operations.devices import StreamMarks
 from braid.torch.operations.flight_record import Entry
 from braid.torch.operations.futures import Failure, Source, future_of, mapped
 
@@ -38,13 +39,17 @@ _OF_THE_GROUP = frozenset((
 
 
 class WaitedWork(Work):
-    """A work whose wait() is all that there is to do. CUDA results are there before the Work exists."""
+    """A work whose wait() is all that there is to do."""
 
     def synchronize(self) -> None:
         self.wait()
 
     def block_current_stream(self) -> None:
         self.wait()
+
+
+class FutureWork(WaitedWork):
+    """A work of this package that has a future."""
 
 
 class WorkAround(WaitedWork):
@@ -66,7 +71,7 @@ class WorkAround(WaitedWork):
     _source_rank = source_rank
 
 
-class BraidWork(WaitedWork):
+class BraidWork(FutureWork):
     """One operation on its way. It ends once, by finish(); anyone may wait() for that."""
 
     def __init__(self, value: Any) -> None:
@@ -136,11 +141,11 @@ class BraidWork(WaitedWork):
         """A future with the output tensors; an error arrives as a RuntimeError with our text."""
         with self._state:
             if self._future is None:
-                devices = devices_of(self._value)
-                self._promise = torch.futures.Future(devices=devices)
+                on_devices = devices.cuda.devices_of(self._value)
+                self._promise = devices.cuda.future(on_devices)
                 source = None
                 if self._origin is not None and self._threads is not None:
-                    source = Source(self._origin, self._threads, devices)
+                    source = Source(self._origin, self._threads, on_devices)
                 self._future = future_of(self._promise, source)
                 ended = self._ended
             else:
@@ -151,7 +156,7 @@ class BraidWork(WaitedWork):
         return self._future
 
 
-class WorkList(WaitedWork):
+class WorkList(FutureWork):
     """Several works as one."""
 
     def __init__(self, works: Sequence[Work]) -> None:
@@ -188,7 +193,9 @@ class CopyBackWork(WorkAround):
         super().__init__(work)
         self._pairs = list(zip(tensors, copies))
         # The copy may be on another stream than what the tensors were used for until now.
-        self._before = StreamMarks(devices_of(tensors))
+        self._devices = devices.cuda.devices_of(tensors)
+        self._before = StreamMarks(self._devices)
+        self._after: StreamMarks | None = None
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         self._work.wait() if timeout is None else self._work.wait(timeout)
@@ -197,8 +204,9 @@ class CopyBackWork(WorkAround):
             self._before.let_current_streams_wait()
             for tensor, copy in pairs:
                 tensor.data.copy_(copy)
-            # A second wait() may be on another stream.
-            wait_for_streams(devices_of(tensor for tensor, _ in pairs))
+            self._after = StreamMarks(self._devices)
+        elif self._after is not None:
+            self._after.let_current_streams_wait()  # Another stream may be current now.
         return True
 
 
@@ -218,7 +226,7 @@ def handed_out(work: Work) -> Work:
 
 def kept_by_cpp(work: Work) -> Work:
     """`work` in a form that C++ can keep although Python does not."""
-    if not isinstance(work, (BraidWork, WorkList)):
+    if not isinstance(work, FutureWork):
         return work  # Made by C++.
     return _create_work_from_future(work.get_future())
 

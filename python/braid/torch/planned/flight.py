@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from braid import BraidError
+from braid.torch.operations import devices
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.failures import as_distributed
 from braid.torch.operations.flight_record import Entry
@@ -46,9 +47,24 @@ class Flight:
             self.fail(cause)
             self.release(ticket)
 
-    def release(self, ticket: int) -> None:
+    def take_on_device(
+        self, ticket: int, device: torch.device, use: Callable[[], None] | None
+    ) -> None:
+        """take() of an operation on a GPU's memory: waits until its result is in the CPU's memory. What
+        `use` queues comes behind the copy to the GPU, which is queued on the current stream."""
         try:
-            self.engine.job.release(ticket)
+            self._wait(ticket)
+            if use is not None and self.error is None:
+                devices.cuda.let_wait(self.engine.job, ticket, device)
+                use()
+        except Exception as cause:
+            self.fail(cause)
+        self.release(ticket, on_device=True)
+
+    def release(self, ticket: int, *, on_device: bool = False) -> None:
+        job = self.engine.job
+        try:
+            job.device_release(ticket) if on_device else job.release(ticket)
         except BraidError as cause:
             self.fail(cause)
 

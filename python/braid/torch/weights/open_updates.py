@@ -61,7 +61,7 @@ class OpenUpdate:
         self, gradient: Callable[[torch.Tensor], torch.Tensor | None]
     ) -> Callable[[Weight], None]:
         def prepare(weight: Weight) -> None:
-            weight.give(gradient(weight.parameter))
+            weight.give_gradient(gradient(weight.parameter))
             weight.ask_for_update(self._settings(weight.parameter))
 
         return prepare

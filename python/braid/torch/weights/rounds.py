@@ -9,10 +9,11 @@ from functools import partial
 import torch
 
 from braid import BraidError
+from braid.torch.operations import devices
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.failures import as_distributed
 from braid.torch.planned.flight import Flight
-from braid.torch.weights.weight import Weight, is_plain, write_to_parameter
+from braid.torch.weights.weight import Submitted, Weight, is_plain, write_to_parameter
 
 # What the daemons say of a rank that gave no reason: it knows of no error, and did fewer steps.
 _LEFT_IN_ORDER = ("left the job, but", "left the job without")
@@ -33,13 +34,14 @@ class Round(Flight):
 
     def __init__(self, engine: Engine, name: str) -> None:
         super().__init__(engine)
-        self._tickets: dict[int, tuple[int, Weight]] = {}
+        self._tickets: dict[int, Submitted] = {}
+        self._kept: list[Submitted] = []  # Until the next rounds.
         self._has_arrived = False
         self._is_open = True
         self.name = name
 
-    def add(self, ticket: int, weight: Weight) -> None:
-        self._tickets[id(weight.parameter)] = ticket, weight
+    def add(self, submitted: Submitted) -> None:
+        self._tickets[id(submitted.weight.parameter)] = submitted
 
     def close(self) -> None:
         """All operations are submitted."""
@@ -53,7 +55,7 @@ class Round(Flight):
         """Whether all results are here, or an error is. Never blocks."""
         try:
             return self.error is not None or all(
-                self.engine.job.test(ticket) for ticket, _ in self._tickets.values()
+                self.engine.job.test(each.ticket) for each in self._tickets.values()
             )
         except BraidError:
             return True
@@ -69,8 +71,8 @@ class Round(Flight):
             return
         try:
             with self.engine.attended():
-                for ticket, _ in self._tickets.values():
-                    self._wait(ticket)
+                for each in self._tickets.values():
+                    self._wait(each.ticket)
         except Exception as cause:
             self.fail(cause)
         self._raise()
@@ -84,14 +86,14 @@ class Round(Flight):
 
     def take_all(self, use: Use | None = None) -> None:
         """The same for all that are left, also after an error; raises the first one at the end."""
-        self._take([weight.parameter for _, weight in self._tickets.values()], use)
+        self._take([each.weight.parameter for each in self._tickets.values()], use)
 
     def _take(self, parameters: Sequence[torch.Tensor], use: Use | None) -> None:
         if parameters:
             try:
                 with self.engine.attended():
                     for parameter in parameters:
-                        self._take_one(*self._tickets.pop(id(parameter)), use)
+                        self._take_one(self._tickets.pop(id(parameter)), use)
             except Exception as cause:  # The process group is gone, and with it the tickets.
                 self.fail(cause)
                 self._tickets.clear()
@@ -99,9 +101,17 @@ class Round(Flight):
                 self.end_entry()
         self._raise()
 
-    def _take_one(self, ticket: int, weight: Weight, use: Use | None) -> None:
+    def _take_one(self, submitted: Submitted, use: Use | None) -> None:
+        ticket, weight = submitted.ticket, submitted.weight
         data = weight.parameter.data
-        if use is write_to_parameter and self.error is None and is_plain(data):
+        if submitted.given is not None:
+            result = submitted.result
+            take = partial(use, weight, result) if use and result is not None else None
+            self.take_on_device(ticket, weight.device, take)
+            if devices.cuda.current_stream(weight.device) != submitted.stream:
+                # The other stream may get its memory, and this one has only now begun with it.
+                self._kept.append(submitted)
+        elif use is write_to_parameter and self.error is None and is_plain(data):
             self.take_into(ticket, data.data_ptr(), data.nbytes)
         else:
             self.take(ticket, weight.view.dtype, use and partial(use, weight))
@@ -110,8 +120,8 @@ class Round(Flight):
         """Could not be submitted as a whole: what was is given up, for it may never end."""
         self.fail(cause)
         self.close()
-        for ticket, _ in self._tickets.values():
-            self.release(ticket)
+        for each in self._tickets.values():
+            self.release(each.ticket, on_device=each.given is not None)
         self._tickets.clear()
         self.end_entry()
 
@@ -150,7 +160,7 @@ class OpenRound:
         """Submits one tensor with what `prepare` makes ready. An error gives up the whole round."""
         try:
             prepare(weight)
-            self._round.add(weight.operation.submit(self._step), weight)
+            self._round.add(weight.submit(self._step))
         except BraidError as cause:
             error = as_distributed(cause)
             self.fail(error)

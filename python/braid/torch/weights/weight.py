@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ctypes import memmove
 from typing import NamedTuple
 
 import torch
 
 from braid import StateBits, StateSlot, UpdateAction
-from braid.repeated import RepeatedUpdate
+from braid.repeated import RepeatedDeviceOperation, RepeatedUpdate
+from braid.torch.operations import devices
 from braid.torch.planned.tensors import Form, Place
 
 WEIGHTS = int(StateSlot.WEIGHTS)
@@ -54,16 +56,41 @@ class Settings(NamedTuple):
 NO_SETTINGS = Settings(optimizer=0, learning_rate=0.0)
 
 
+class Submitted(NamedTuple):
+    """An operation of a weight. From a GPU it holds the memory there until its result is taken."""
+
+    ticket: int
+    weight: Weight
+    given: torch.Tensor | None = None  # None: from the arena
+    result: torch.Tensor | None = None
+    stream: int = 0  # That was current.
+
+
 class Weight:
-    """One parameter: where its input lies in the arena, its operation, its updates so far."""
+    """One parameter: where its input lies in the arena, its operation, its updates so far.
+
+    Gradients of a parameter on a GPU go from there: they are copied on the GPU, since the script may
+    change them as soon as they are submitted, and what travels is the copy. The result comes into its
+    memory, since the script uses the parameter meanwhile.
+    """
 
     __slots__ = (
-        "count", "first_half", "operation", "parameter", "settings", "view",
+        "count", "device", "first_half", "from_device", "given", "operation", "parameter",
+        "serves", "settings", "view",
     )  # fmt: skip
 
-    def __init__(self, spec: WeightSpec, place: Place, operation: RepeatedUpdate) -> None:
+    def __init__(
+        self, spec: WeightSpec, place: Place, operation: RepeatedUpdate,
+        from_device: RepeatedDeviceOperation, serves: Callable[[torch.device], bool],
+    ) -> None:  # fmt: skip
+        """`from_device` has the update of `operation`; `serves` says of which GPU it may be used."""
         self.parameter = spec.parameter
         self.operation = operation
+        self.from_device = from_device
+        self.serves = serves
+        self.device = devices.cuda.device_of(spec.parameter)
+        # The next operation's input on a GPU.
+        self.given: torch.Tensor | None = None
         self.move(place)
         self.count = 0
         # The input of the last operation, if it was the gradient of a half batch, whose mean with that
@@ -92,9 +119,24 @@ class Weight:
         self.count += 1
         self.ask(APPLY if pull else PUSH, settings, count=self.count)
 
+    def submit(self, step: int) -> Submitted:
+        """What was given and asked for."""
+        given, self.given = self.given, None
+        if given is None:
+            return Submitted(self.operation.submit(step), self)
+        result = None
+        if self.operation.update.action != PUSH:
+            # The first half of two is used once more.
+            is_free = given is not self.first_half
+            result = given if is_free else self._vector()
+        stream = devices.cuda.current_stream(self.device)
+        address = 0 if result is None else result.data_ptr()
+        ticket = self.from_device.submit(step, given.data_ptr(), address, stream)
+        return Submitted(ticket, self, given, result, stream)
+
     def give(self, values: torch.Tensor | None) -> None:
-        """Puts an operation's input in its place; None: zeros."""
-        self.first_half = None
+        """Puts an operation's input in its place in the arena; None: zeros."""
+        self.first_half = self.given = None
         if values is None:
             self.view.zero_()
         elif is_plain(values) and values.dtype == self.view.dtype:
@@ -103,35 +145,60 @@ class Weight:
             # From CUDA this waits for the copy, and so for what makes the values.
             self.view.view(values.shape).copy_(values.detach())
 
+    def give_gradient(self, values: torch.Tensor | None) -> None:
+        """The same, or on the GPU if values are there."""
+        like = self.parameter if values is None else values
+        self.device = devices.cuda.device_of(like)
+        if not (devices.cuda.holds(like) and self.serves(self.device)):
+            self.give(values)
+            return
+        self.first_half = None
+        self.given = self._vector()
+        if values is None:
+            self.given.zero_()
+        else:
+            self.given.view(values.shape).copy_(values.detach())
+
     def give_first_half(self, values: torch.Tensor | None) -> None:
-        self.give(values)
-        self.first_half = self.view
+        self.give_gradient(values)
+        self.first_half = self.view if self.given is None else self.given
 
     def give_second_half(self, values: torch.Tensor | None) -> None:
         """Makes the input the mean of both halves, in one pass; a half that is not there is zeros."""
         first, self.first_half = self.first_half, None
         if first is None:
-            self.give(values)
-            self.view.mul_(0.5)
-        elif values is None:
-            torch.mul(first, 0.5, out=self.view)
+            self.give_gradient(values)
+            self._input().mul_(0.5)
+            return
+        if devices.cuda.holds(first):
+            self.given = self._vector()
+        into = self._input()
+        if values is None:
+            torch.mul(first, 0.5, out=into)
         else:
-            here = values.detach().to(self.view.device, self.view.dtype)
-            torch.lerp(first.view(here.shape), here, 0.5, out=self.view.view(here.shape))
+            here = values.detach().to(into.device, into.dtype)
+            torch.lerp(first.view(here.shape), here, 0.5, out=into.view(here.shape))
 
     def give_only_half(self) -> None:
         """Makes the input the first half alone; one that is not there is zeros."""
-        first = self.first_half
+        first, self.first_half = self.first_half, None
         if first is None:
-            self.give(None)
+            self.give_gradient(None)
+        elif devices.cuda.holds(first):
+            self.given = first
         elif first is not self.view:
             self.view.copy_(first)
-        self.first_half = None
+
+    def _input(self) -> torch.Tensor:
+        return self.view if self.given is None else self.given
+
+    def _vector(self) -> torch.Tensor:
+        return devices.cuda.vector(self.view.numel(), self.view.dtype, self.device)
 
 
 def is_plain(values: torch.Tensor) -> bool:
     """Whether they lie one after the other in the CPU's memory."""
-    return values.is_contiguous() and not values.is_cuda
+    return values.is_contiguous() and not devices.cuda.holds(values)
 
 
 def write_to_parameter(weight: Weight, result: torch.Tensor) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
-from braid import BraidError
+from braid import BraidError, Reduction
+from braid.torch.operations import devices
 from braid.torch.operations.engine import Engine
 from braid.torch.operations.explaining import explain_once
 from braid.torch.operations.failures import as_distributed
@@ -32,6 +33,7 @@ from braid.torch.weights.weight import (
 )
 
 _LOW_BITS_MASK = 0xFFFF
+_AVERAGE = int(Reduction.AVERAGE)
 
 
 class WeightSet:
@@ -69,7 +71,7 @@ class WeightSet:
             raise as_distributed(error) from error
         self._other_inputs: list[Place] | None = None
         self._weights = [
-            Weight(spec, place, engine.job.repeated_update(handle, place.memory))
+            self._weight(spec, place, handle)
             for spec, place, handle in zip(specs, self._inputs, self._handles)
         ]
         self._by_id = {id(weight.parameter): weight for weight in self._weights}
@@ -110,7 +112,7 @@ class WeightSet:
 
     def make_room_ahead(self) -> bool:
         """Memory for the input of a second round. False: the job's arenas may not grow by so much."""
-        if self._other_inputs is None:
+        if self._other_inputs is None and not self._is_on_device():
             try:
                 self._other_inputs = self._new_inputs()
             except BraidError:
@@ -155,7 +157,7 @@ class WeightSet:
         """
 
         def prepare(weight: Weight) -> None:
-            weight.give(gradient(weight.parameter))
+            weight.give_gradient(gradient(weight.parameter))
             weight.ask_for_update(settings(weight.parameter), pull=pull)
 
         return self.begin(ahead=ahead).close(prepare)
@@ -227,6 +229,17 @@ class WeightSet:
             for weight in self._weights
         }  # fmt: skip
 
+    def _weight(self, spec: WeightSpec, place: Place, handle: int) -> Weight:
+        job, on_devices = self._engine.job, self._engine.on_devices
+        operation = job.repeated_update(handle, place.memory)
+        from_device = job.repeated_device(handle, _AVERAGE, operation.update)
+        return Weight(spec, place, operation, from_device, on_devices.serves)
+
+    def _is_on_device(self) -> bool:
+        cuda, serves = devices.cuda, self._engine.on_devices.serves
+        parameters = [weight.parameter for weight in self._weights]
+        return all(cuda.holds(each) and serves(cuda.device_of(each)) for each in parameters)
+
     def _new_inputs(self) -> list[Place]:
         """Raises BraidError where the job's arenas may not grow by so much."""
         return lay_out(self._forms, self._engine.job.allocate)
@@ -234,8 +247,11 @@ class WeightSet:
     def _turn_inputs(self, ahead: bool) -> None:
         """The next round's input lies where the one on its way does not read."""
         is_free = self._former is None or self._former.has_arrived
-        if not ahead or not is_free or self._other_inputs is None:
+        is_on_device = self._is_on_device()
+        if not ahead or not is_free or not (is_on_device or self._other_inputs):
             raise RuntimeError(f"a round of {self.name} begins before the last one has ended")
+        if is_on_device:
+            return  # Each round has inputs of its own.
         self._inputs, self._other_inputs = self._other_inputs, self._inputs
         for weight, place in zip(self._weights, self._inputs):
             weight.move(place)
