@@ -29,6 +29,27 @@ TEST_F(DeviceTest, ResultsComeInStreamOrderAndNobodyWaits) {
   });
 }
 
+// All streams in one queue, and more pieces than staging memory has room for, none of which ends
+// before all copies are queued.
+TEST_F(DeviceTest, AnOperationMayBeLargerThanAllStagingMemory) {
+  for (const char* queues : {"1", "8"}) {
+    in_process({{"FAKE_CUDA_QUEUES", queues}}, [this] {
+      TestDaemon::Options options;
+      options.result_bytes = 256 << 20;
+      open(std::move(options), 256 << 20);
+      constexpr size_t kCount = 25 << 20;  // 100 MiB
+      const CUdeviceptr memory = numbers(kCount);
+      daemon_->hold_operations();
+      const braid_ticket ticket = submit_device(sum_of(kCount), buffers(memory, memory));
+      ::usleep(50'000);  // a piece that does not wait for its memory writes it now
+      while (!is_done(ticket)) daemon_->complete_held();
+      finish(ticket);
+      EXPECT_TRUE(are_numbers(memory, kCount));
+      close();
+    });
+  }
+}
+
 TEST_F(DeviceTest, AResultThatNobodyWantsIsNotCopied) {
   in_process({}, [this] {
     open();

@@ -38,9 +38,11 @@ class DeviceTest : public ClientTest {
 
   // From here on: for bodies.
 
-  void open(TestDaemon::Options options = {}) {
+  void open(TestDaemon::Options options = {}, uint64_t arena_bytes = 64 << 20) {
     start_daemon(std::move(options));
-    job_ = open_job();
+    braid_job_options given = job_options();
+    given.arena_bytes = arena_bytes;
+    job_ = open_job(given);
     tensor_ = register_dynamic(job_, "device");
     EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
     EXPECT_EQ(cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
