@@ -38,9 +38,10 @@ void braid(int error, const char* what) {
   if (error != BRAID_OK) end(std::string(what) + ": " + braid_error_message());
 }
 
-// A tensor in device memory, and the kernels that fill it and look at it.
+// A tensor in device memory and its sum, and the kernels that fill the one and look at the other.
 struct Tensor {
   CUdeviceptr memory = 0;
+  CUdeviceptr result = 0;
   uint64_t count = 0;
   int32_t sum = 0;
   std::atomic<int> right = 0;
@@ -54,7 +55,7 @@ struct Tensor {
   }
   static void look(void* self) {
     auto& tensor = *static_cast<Tensor*>(self);
-    const auto* data = static_cast<const int32_t*>(fake_cuda_bytes(tensor.memory));
+    const auto* data = static_cast<const int32_t*>(fake_cuda_bytes(tensor.result));
     uint64_t sums = 0;
     uint64_t failures = 0;
     for (uint64_t i = 0; i < tensor.count; ++i) {
@@ -105,6 +106,7 @@ class Rank {
     cuda(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     for (Tensor& memory : memories_) {
       cuda(cuMemAlloc(&memory.memory, kElementsMax * sizeof(int32_t)), "cuMemAlloc");
+      cuda(cuMemAlloc(&memory.result, kElementsMax * sizeof(int32_t)), "cuMemAlloc");
       memory.sum = static_cast<int32_t>(size_);
     }
   }
@@ -158,7 +160,8 @@ class Rank {
     operation.timeout_ms = timeout_ms_;
     braid_device_buffers buffers{};
     buffers.struct_size = sizeof(buffers);
-    buffers.input = buffers.result = tensor.memory;
+    buffers.input = tensor.memory;
+    buffers.result = tensor.result;
     buffers.stream = stream_;
     buffers.flags = BRAID_DEVICE_STREAM_WAITS;
     braid_ticket ticket = 0;

@@ -89,9 +89,10 @@ TEST_F(DeviceTest, ATicketThatIsReleasedAtOnceCostsNothing) {
   in_process({}, [this] {
     open();
     const CUdeviceptr memory = numbers(1000);
+    const CUdeviceptr result = numbers(1000);
     for (const uint32_t flags : {0u, BRAID_DEVICE_STREAM_WAITS}) {
       for (int i = 0; i < 20; ++i) {
-        braid_device_buffers given = buffers(memory, memory);
+        braid_device_buffers given = buffers(memory, result);
         given.flags = flags;
         const braid_ticket ticket = submit_device(sum_of(1000), given);
         EXPECT_EQ(braid_device_release(job_, ticket), BRAID_OK);
@@ -99,7 +100,7 @@ TEST_F(DeviceTest, ATicketThatIsReleasedAtOnceCostsNothing) {
                            "was released");
       }
     }
-    finish(submit_device(sum_of(1000), buffers(memory, memory)));
+    finish(submit_device(sum_of(1000), buffers(memory, result)));
     while (daemon_->live_results() != 0) ::usleep(1000);  // as a later operation's are
     close();
   });

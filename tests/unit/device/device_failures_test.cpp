@@ -17,7 +17,7 @@ class DeviceFailureTest : public DeviceTest {
   void await_sum() {
     memory_ = numbers(kCount);
     daemon_->hold_operations();
-    ticket_ = submit_device(sum_of(kCount), buffers(memory_, memory_));
+    ticket_ = submit_device(sum_of(kCount), buffers(numbers(kCount), memory_));
     EXPECT_EQ(braid_stream_wait(job_, ticket_, stream_), BRAID_OK);
   }
   void expect_failed_results() {
@@ -99,7 +99,7 @@ TEST_F(DeviceFailureTest, AGpuThatDoesNotComeToItIsNamedAtTheDeadline) {
     hold(stream_);
     braid_operation sum = sum_of(kCount);
     sum.timeout_ms = 100;
-    ticket_ = submit_device(sum, buffers(memory_, memory_));
+    ticket_ = submit_device(sum, buffers(numbers(kCount), memory_));
     while (braid_check(job_) == BRAID_OK) ::usleep(1000);
     EXPECT_BRAID_ERROR(submit_again(), BRAID_ERROR_DEADLINE_EXCEEDED,
                        "all-reduce of 'device', step 0: the GPU has not come to it");
@@ -121,7 +121,7 @@ TEST_F(DeviceFailureTest, ACallOfCudaThatFailsEndsTheJob) {
       open();
       memory_ = numbers(kCount);
       const std::string function = call.substr(0, call.find(':'));
-      EXPECT_BRAID_ERROR(refused(sum_of(kCount), buffers(memory_, memory_)),
+      EXPECT_BRAID_ERROR(refused(sum_of(kCount), buffers(numbers(kCount), memory_)),
                          BRAID_ERROR_UNAVAILABLE, function);
       EXPECT_BRAID_ERROR(submit_again(), BRAID_ERROR_UNAVAILABLE, function);
       await_reason(function);
