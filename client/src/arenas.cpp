@@ -2,9 +2,11 @@
 #include "arenas.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "left_behind.h"
 
 namespace braid::client {
 namespace {
@@ -118,7 +120,7 @@ void Arenas::give_back_all() {
 }
 
 void Arenas::leave_behind() {
-  for (uint32_t i = 0; i < size(); ++i) (void)arenas_[i].release();
+  for (uint32_t i = 0; i < size(); ++i) client::leave_behind(std::move(arenas_[i]));
   count_ = 0;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "left_behind.h"
 
 namespace braid::client {
 
@@ -50,7 +51,7 @@ void StagingMemory::release() {
 void StagingMemory::leave_behind() {
   const std::lock_guard lock(mutex_);
   for (std::unique_ptr<RegisteredMemory>& memory : std::exchange(registered_, {}))
-    (void)memory.release();
+    client::leave_behind(std::move(memory));
   if (!std::exchange(arena_memory_, {}).empty()) registry_.arenas().leave_behind();
 }
 
