@@ -33,19 +33,17 @@ else()
   pkg_check_modules(ucx REQUIRED IMPORTED_TARGET ucx)
 endif()
 
-# Headers of CUDA and NCCL, of which nothing is linked: the CUDA Toolkit's, or what scripts/setup puts into build/.
-set(BRAID_CUDA_HEADERS "" CACHE PATH "Folder with cuda.h, cudaTypedefs.h and nccl.h; empty: the system's")
+# Headers of CUDA, of which nothing is linked: the CUDA Toolkit's, or what scripts/setup puts into build/.
+set(BRAID_CUDA_HEADERS "" CACHE PATH "Folder with cuda.h and cudaTypedefs.h; empty: the system's")
 set(candidates "${BRAID_CUDA_HEADERS}")
 if(NOT BRAID_CUDA_HEADERS)
   find_package(CUDAToolkit QUIET)
   set(candidates ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include /usr/include ${PROJECT_SOURCE_DIR}/build/cuda-headers)
 endif()
+find_path(cuda_headers cudaTypedefs.h PATHS ${candidates} NO_DEFAULT_PATH NO_CACHE)
+if(NOT cuda_headers)
+  message(FATAL_ERROR "cudaTypedefs.h is missing: run scripts/setup, which puts headers of CUDA into "
+    "build/cuda-headers, or give their folder as -DBRAID_CUDA_HEADERS=FOLDER")
+endif()
 add_library(braid_cuda_headers INTERFACE)
-foreach(header cudaTypedefs.h nccl.h)
-  find_path(folder_of_${header} ${header} PATHS ${candidates} NO_DEFAULT_PATH NO_CACHE)
-  if(NOT folder_of_${header})
-    message(FATAL_ERROR "${header} is missing: run scripts/setup, which puts headers of CUDA and NCCL into "
-      "build/cuda-headers, or give their folder as -DBRAID_CUDA_HEADERS=FOLDER")
-  endif()
-  target_include_directories(braid_cuda_headers SYSTEM INTERFACE "${folder_of_${header}}")
-endforeach()
+target_include_directories(braid_cuda_headers SYSTEM INTERFACE "${cuda_headers}")
