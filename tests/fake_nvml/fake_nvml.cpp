@@ -13,6 +13,7 @@
 //   0 processes 4711:1048576    processes that compute on it, with their memory
 //
 // FAKE_NVML_OLD: as an old driver has it, without the functions that came later.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -38,7 +40,12 @@ constexpr nvml::Return kDriverNotLoaded = 9;
 constexpr nvml::Return kTimeout = 10;
 constexpr size_t kGpusMax = 16;
 
-const std::map<std::string, unsigned long long> kNumbers = {
+struct Number {
+  std::string_view name;
+  unsigned long long usual;
+};
+// Nothing to destroy: a thread that hangs in here outlives the end of main().
+constexpr std::array<Number, 17> kNumbers = {{
     {"clock", 1980},
     {"clock_max", 1980},
     {"reasons", 0},
@@ -56,7 +63,7 @@ const std::map<std::string, unsigned long long> kNumbers = {
     {"pcie_width_max", 16},
     {"pcie_replays", 0},
     {"bus", 0x17},
-};
+}};
 
 struct Gpu {
   std::map<std::string, std::string> words;  // of a line, after its key
@@ -125,7 +132,8 @@ struct Call {
   }
   unsigned long long number(const std::string& key) {
     const std::string text = word(key);
-    return text.empty() ? kNumbers.at(key) : std::stoull(text, nullptr, 0);
+    if (!text.empty()) return std::stoull(text, nullptr, 0);
+    return std::ranges::find(kNumbers, key, &Number::name)->usual;
   }
   template <typename Number>
   nvml::Return give(const std::string& key, Number* result) {
@@ -285,7 +293,7 @@ nvml::Return nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device device, unsign
   const unsigned int room = *count;
   *count = static_cast<unsigned int>(all.size());
   if (all.size() > room) return nvml::kInsufficientSize;
-  std::memcpy(infos, all.data(), all.size() * sizeof(nvml::ProcessInfo));
+  std::ranges::copy(all, infos);
   return nvml::kSuccess;
 }
 nvml::Return nvmlDeviceGetMPSComputeRunningProcesses_v3(nvml::Device device, unsigned int* count,
