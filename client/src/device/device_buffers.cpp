@@ -61,6 +61,9 @@ Status DeviceBuffers::submit(const braid_operation* operation, const braid_devic
   BRAID_RETURN_IF_ERROR(driver.status());
   const RelaxedCapture relaxed(*driver);
   BRAID_RETURN_IF_ERROR(find_lane(*driver, request->stream));
+  // The calling thread may have no context of its own.
+  const DeviceContext::Scope scope(lane_->device());
+  BRAID_RETURN_IF_ERROR(scope.status());
   BRAID_RETURN_IF_ERROR(check_memory(lane_->device(), *request));
   request->stream_waits = request->stream_waits && lane_->streams_can_wait();
   const auto made = std::make_shared<DeviceOperation>(std::move(*request));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a caller of libbraid's device buffers sees.
 #include <string>
+#include <thread>
 
 #include "device_fixture.h"
 
@@ -203,6 +204,27 @@ TEST_F(DeviceTest, ARankHasOneGpu) {
     EXPECT_INVALID(refused(sum_of(100), given), "memory of another GPU");
     given.stream = stream;
     EXPECT_INVALID(refused(sum_of(100), given), "a rank has one GPU");
+    close();
+  });
+}
+
+TEST_F(DeviceTest, AThreadNeedsNoContextOfItsOwn) {
+  in_process({}, [this] {
+    open();
+    const CUdeviceptr memory = numbers(100);
+    braid_ticket ticket = 0;
+    std::thread([&] {
+      ticket = submit_device(sum_of(100), buffers(memory, memory));
+      EXPECT_EQ(braid_stream_wait(job_, ticket, stream_), BRAID_OK) << braid_error_message();
+      CUcontext current = nullptr;
+      EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+      EXPECT_EQ(current, nullptr);
+      braid_device_buffers given = buffers(memory, memory);
+      given.stream = nullptr;
+      EXPECT_INVALID(refused(sum_of(100), given), "this thread has no CUDA context");
+    }).join();
+    finish(ticket);
+    EXPECT_TRUE(are_numbers(memory, 100));
     close();
   });
 }
