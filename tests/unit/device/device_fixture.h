@@ -13,6 +13,7 @@
 #include <cuda.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "client_fixture.h"
 #include "fake_cuda.h"
 
@@ -39,6 +40,8 @@ class DeviceTest : public ClientTest {
   // From here on: for bodies.
 
   void open(TestDaemon::Options options = {}, uint64_t arena_bytes = 64 << 20) {
+    // A process may end while the daemon's thread runs in it, and its logger goes then.
+    EXPECT_TRUE(set_log_level("error").is_ok());
     start_daemon(std::move(options));
     braid_job_options given = job_options();
     given.arena_bytes = arena_bytes;
