@@ -35,13 +35,21 @@ DeviceLane::DeviceLane(std::unique_ptr<DeviceStreams> streams, Tickets& tickets,
       taking_(*streams_, worker_, tickets) {}
 
 Status DeviceLane::submit(const std::shared_ptr<DeviceOperation>& operation) {
+  return submit_by(operation->request.text, [&](DeviceSubmissions& submissions) -> Status {
+    BRAID_RETURN_IF_ERROR(submissions.queue_input(operation));
+    return submissions.queue_results(*operation);
+  });
+}
+
+Status DeviceLane::submit_by(const std::string& text,
+                             const std::function<Status(DeviceSubmissions&)>& queue) {
   const std::lock_guard lock(submit_mutex_);
   BRAID_RETURN_IF_ERROR(worker_.failure());
   const DeviceContext::Scope scope(device());
   BRAID_RETURN_IF_ERROR(scope.status());
-  Status queued = submissions_.queue(operation);
+  Status queued = queue(submissions_);
   if (!queued) {
-    queued = queued.with_context(operation->request.text);
+    queued = queued.with_context(text);
     worker_.fail(queued);
   }
   return queued;

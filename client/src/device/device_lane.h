@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "device/device_operation.h"
 #include "device/device_streams.h"
@@ -37,11 +38,15 @@ class DeviceLane {
   DeviceLane& operator=(const DeviceLane&) = delete;
 
   const DeviceContext& device() const { return streams_->device(); }
+  DeviceStreams& streams() { return *streams_; }
   // Whether results may come into place by waits that are queued.
   bool streams_can_wait() const { return streams_->can_wait(); }
 
   // Queues its copies. After an error the lane has failed.
   Status submit(const std::shared_ptr<DeviceOperation>& operation);
+  // The same for several operations and what comes between them: `queue` runs in the context's
+  // scope, and nothing else of the lane is queued meanwhile. `text` names it in errors.
+  Status submit_by(const std::string& text, const std::function<Status(DeviceSubmissions&)>& queue);
   // `stream` waits until the results are in place. If the operation's streams do not wait, this
   // thread waits first, until they are in host memory.
   Status let_wait(const std::shared_ptr<DeviceOperation>& operation, CUstream stream);

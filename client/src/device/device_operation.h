@@ -34,6 +34,12 @@ struct DeviceRequest {
   std::string text;  // "all-reduce of 'a', step 7"
 };
 
+// Where the result of a piece comes to in host memory, for the stream that copies it.
+struct StagedResult {
+  uint8_t* memory = nullptr;
+  uint32_t number = 0;  // Words::result_staged comes to it
+};
+
 // One ticket of braid_submit_device: from there to braid_device_release, and until the daemon has
 // no part of it any more.
 struct DeviceOperation {
@@ -44,7 +50,8 @@ struct DeviceOperation {
 
   // With the lane's mutex of submissions: of what is queued.
   StagingPool::Buffer input;  // those that are not dynamic
-  uint32_t last_result = 0;   // the number of the last piece: Words::result_over comes to it
+  std::vector<StagedResult> results;
+  uint32_t last_result = 0;  // the number of the last piece: Words::result_over comes to it
   CUevent results_are_there = nullptr;
 
   // With the lane's mutex of taking: not for those whose streams wait.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/device_submissions.h"
 
+#include <vector>
+
 #include <unistd.h>
 
 #include "connection.h"
@@ -49,14 +51,12 @@ DeviceSubmissions::DeviceSubmissions(DeviceStreams& streams, StagingPool& planne
         return streams_.memory().make_own(bytes, memory);
       }) {}
 
-Status DeviceSubmissions::queue(const std::shared_ptr<DeviceOperation>& operation) {
+Status DeviceSubmissions::queue_input(const std::shared_ptr<DeviceOperation>& operation) {
   const DeviceRequest& request = operation->request;
   BRAID_RETURN_IF_ERROR(wait_for_caller(request));
-  std::vector<QueuedResult> results(request.pieces.count());
-  for (uint32_t i = 0; i < results.size(); ++i)
-    BRAID_RETURN_IF_ERROR(queue_input(operation, i, results[i]));
-  if (!request.stream_waits) return {};
-  return queue_results(*operation, results);
+  for (uint32_t i = 0; i < request.pieces.count(); ++i)
+    BRAID_RETURN_IF_ERROR(queue_piece(operation, i));
+  return {};
 }
 
 // The inputs are ready, and the result may be overwritten, from here on in the caller's stream.
@@ -71,8 +71,8 @@ Status DeviceSubmissions::wait_for_caller(const DeviceRequest& request) {
   return status;
 }
 
-Status DeviceSubmissions::queue_input(const std::shared_ptr<DeviceOperation>& operation,
-                                      uint32_t index, QueuedResult& result) {
+Status DeviceSubmissions::queue_piece(const std::shared_ptr<DeviceOperation>& operation,
+                                      uint32_t index) {
   const DeviceRequest& request = operation->request;
   const Piece piece = request.pieces[index];
   QueuedPiece queued;
@@ -84,7 +84,7 @@ Status DeviceSubmissions::queue_input(const std::shared_ptr<DeviceOperation>& op
   if (request.stream_waits) BRAID_RETURN_IF_ERROR(place_result(piece.result.bytes(), queued));
   BRAID_RETURN_IF_ERROR(streams_.inputs().copy_to_host(request.input, piece.input, queued.input));
   BRAID_RETURN_IF_ERROR(signal_input(queued.number));
-  result = {queued.result, queued.result_number};
+  if (request.stream_waits) operation->results.push_back({queued.result, queued.result_number});
   // At once: the next call may have to wait until this piece is over.
   worker_.add(std::move(queued));
   return {};
@@ -125,9 +125,10 @@ Status DeviceSubmissions::signal_input(uint32_t number) {
   return {};
 }
 
-Status DeviceSubmissions::queue_results(DeviceOperation& operation,
-                                        const std::vector<QueuedResult>& results) {
+Status DeviceSubmissions::queue_results(DeviceOperation& operation) {
   const DeviceRequest& request = operation.request;
+  if (!request.stream_waits) return {};
+  const std::vector<StagedResult>& results = operation.results;
   DeviceStream& stream = streams_.results();
   for (uint32_t i = 0; i < results.size(); ++i) {
     BRAID_RETURN_IF_ERROR(stream.wait_for(words_.result_staged, results[i].number));

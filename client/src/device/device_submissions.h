@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "device/device_operation.h"
 #include "device/device_streams.h"
@@ -21,23 +20,20 @@ class DeviceSubmissions {
  public:
   DeviceSubmissions(DeviceStreams& streams, StagingPool& planned_inputs, DeviceWorker& worker);
 
-  // Queues all copies of an operation, and has the worker do the rest. After an error it is queued
-  // in part.
-  Status queue(const std::shared_ptr<DeviceOperation>& operation);
+  // Queues the copies of an operation's input, and has the worker do the rest; then those of its
+  // results, where streams wait for them. After an error it is queued in part.
+  Status queue_input(const std::shared_ptr<DeviceOperation>& operation);
+  Status queue_results(DeviceOperation& operation);
+
+  // The last piece whose input is queued: Words::input_staged comes to it.
+  uint32_t last_input() const { return last_input_; }
 
  private:
-  struct QueuedResult {
-    uint8_t* memory = nullptr;
-    uint32_t number = 0;
-  };
-
   Status wait_for_caller(const DeviceRequest& request);
-  Status queue_input(const std::shared_ptr<DeviceOperation>& operation, uint32_t index,
-                     QueuedResult& result);
+  Status queue_piece(const std::shared_ptr<DeviceOperation>& operation, uint32_t index);
   Status place_input(DeviceOperation& operation, uint64_t bytes, uint32_t number, uint8_t*& memory);
   Status place_result(uint64_t bytes, QueuedPiece& queued);
   Status signal_input(uint32_t number);
-  Status queue_results(DeviceOperation& operation, const std::vector<QueuedResult>& results);
 
   DeviceStreams& streams_;
   StagingPool& planned_inputs_;

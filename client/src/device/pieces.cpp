@@ -43,6 +43,7 @@ Pieces::Pieces(const Request& request, Rank rank, bool has_splits, bool is_dynam
 }
 
 Piece Pieces::operator[](uint32_t index) const {
+  if (only_) return *only_;
   const uint64_t first = index * elements_of_piece_;
   const uint64_t elements = std::min(elements_of_piece_, elements_ - first);
   return {elements, rows(input_blocks_, input_bytes_, first, elements),

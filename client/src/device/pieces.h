@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "operation.h"
 
@@ -36,6 +37,8 @@ struct Piece {
 class Pieces {
  public:
   Pieces(const Request& request, Rank rank, bool has_splits, bool is_dynamic);
+  // One piece, which is cut already.
+  explicit Pieces(const Piece& piece) : only_(piece) {}
 
   uint32_t count() const { return count_; }
   Piece operator[](uint32_t index) const;
@@ -43,6 +46,7 @@ class Pieces {
  private:
   Rows rows(uint64_t blocks, uint64_t bytes, uint64_t first, uint64_t elements) const;
 
+  std::optional<Piece> only_;
   uint64_t element_bytes_ = 1;
   uint64_t elements_ = 0;           // of a block
   uint64_t elements_of_piece_ = 0;  // of a block
