@@ -5,11 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,35 +16,19 @@
 #include <sys/mman.h>
 
 #include "fake_cuda.h"
+#include "own_process.h"
 
 namespace fake_cuda_testing {
 
-using DriverSettings = std::map<std::string, std::string>;
-
-[[noreturn]] inline void end_with_failures() {
-  const auto* const result = testing::UnitTest::GetInstance()->current_test_info()->result();
-  for (int i = 0; i < result->total_part_count(); ++i) {
-    const auto& part = result->GetTestPartResult(i);
-    std::fprintf(stderr, "%s:%d: %s\n", part.file_name(), part.line_number(), part.message());
-  }
-  std::exit(testing::Test::HasFailure() ? 1 : 0);
-}
+using DriverSettings = own_process::Environment;
 
 /// Runs the body in a process of its own, as the driver reads its settings once. Once per test.
 inline void in_process(const DriverSettings& settings, const std::function<void()>& body) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  DriverSettings environment;
   for (const auto& [name, value] : settings) {
-    setenv(("FAKE_CUDA_" + name).c_str(), value.c_str(), 1);
+    environment.emplace("FAKE_CUDA_" + name, value);
   }
-  EXPECT_EXIT(
-      {
-        body();
-        end_with_failures();
-      },
-      testing::ExitedWithCode(0), "");
-  for (const auto& [name, value] : settings) {
-    unsetenv(("FAKE_CUDA_" + name).c_str());
-  }
+  own_process::run(environment, body);
 }
 
 /// The deadline only keeps a broken test from hanging.
