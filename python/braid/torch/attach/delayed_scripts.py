@@ -47,13 +47,16 @@ _scripts: weakref.WeakKeyDictionary[Any, _Script] = weakref.WeakKeyDictionary()
 _told: set[str] = set()
 
 
+def is_asked_for() -> bool:
+    return os.environ.get(VARIABLE, "").lower() not in _OFF
+
+
 def wrap_optimizers() -> None:
     """From here on, if BRAID_UPDATE asks for it. A second call does nothing."""
-    text = os.environ.get(VARIABLE, "")
-    if text.lower() in _OFF or getattr(torch.optim.SGD.step, "_braid", False):
+    if not is_asked_for() or getattr(torch.optim.SGD.step, "_braid", False):
         return
     try:
-        delay = parse_delay(text)
+        delay = parse_delay(os.environ[VARIABLE])
     except ValueError as error:
         _tell(f"nothing is delayed: {error}")
         return

@@ -22,10 +22,14 @@ def replace_everywhere(name: str, original: Any, wrapper: Any) -> None:
     setattr(dist, name, wrapper)
 
 
+def names_of(backend: Any) -> list[str]:
+    """Those in a list by device, such as cpu:gloo,cuda:nccl, or the one."""
+    return [part.split(":")[-1].strip().lower() for part in str(backend).split(",")]
+
+
 def substitute(backend: Any) -> Any:
     """ "braid" for a backend or a list of them by device that braid stands in for."""
-    names = [part.split(":")[-1].strip().lower() for part in str(backend).split(",")]
-    if all(name in _REPLACED for name in names):
+    if _REPLACED.issuperset(names_of(backend)):
         return "braid"
     _log.warning("backend %r is left as it is: braid does not stand in for it", backend)
     return backend

@@ -16,6 +16,7 @@ from typing import Any
 from torch.distributed import Backend, GroupMember, distributed_c10d
 
 from braid.torch.attach.replacing import replace_everywhere, substitute
+from braid.torch.attach.within_nodes import kept_backend, note
 from braid.torch.group.process_group import BraidProcessGroup
 
 # torch before that sorts the ranks of a split, and gives None to ranks that are in none.
@@ -40,9 +41,10 @@ def _wrap_split(original: Any) -> Any:
         parent = given.get("parent_pg") or distributed_c10d._get_default_group()
         if not isinstance(parent, BraidProcessGroup):
             return original(*args, **kwargs)
-        _check_backend(given.get("backend"))
+        asked = given.get("backend")
+        _check_backend(asked)
         return _split(
-            parent, given.get("split_ranks"), given.get("timeout"), given.get("group_desc")
+            parent, asked, given.get("split_ranks"), given.get("timeout"), given.get("group_desc")
         )
 
     return split_group
@@ -59,6 +61,7 @@ def _check_backend(backend: Any) -> None:
 
 def _split(
     parent: BraidProcessGroup,
+    asked: Any,
     splits: Sequence[Sequence[int]] | None,
     timeout: timedelta | None,
     description: str | None,
@@ -72,7 +75,7 @@ def _split(
     world = distributed_c10d._world
     to_global = {rank: whole for whole, rank in world.pg_group_ranks[parent].items()}
     ranks = [to_global[rank] for rank in mine]
-    backend = Backend("braid")
+    backend = Backend(kept_backend(asked, ranks, parent) or "braid")
     group, _ = distributed_c10d._new_process_group_helper(
         len(ranks),
         mine.index(parent.getRank()),
@@ -84,6 +87,7 @@ def _split(
         group_desc=description or f"{parent.getGroupDesc()}:split:{number}",
     )
     world.pg_group_ranks[group] = {whole: rank for rank, whole in enumerate(ranks)}
+    note(group, asked, parent)
     return group
 
 

@@ -20,7 +20,7 @@ _DIGEST_BYTES = 32
 
 def node_group(group: BraidProcessGroup) -> BraidProcessGroup | None:
     """A group of this rank's node, on all ranks of `group` alike; None where it is alone there."""
-    mine = torch.tensor(list(_identity_of_node(group)), dtype=torch.uint8)
+    mine = torch.tensor(list(identity_of_node(group)), dtype=torch.uint8)
     of_all = torch.empty(group.size() * _DIGEST_BYTES, dtype=torch.uint8)
     group.all_gather_single(of_all, mine).wait()
     there = [
@@ -35,7 +35,7 @@ def node_group(group: BraidProcessGroup) -> BraidProcessGroup | None:
     return create_group(store, there.index(group.rank()), len(there), group.operation_timeout)
 
 
-def _identity_of_node(group: BraidProcessGroup) -> bytes:
+def identity_of_node(group: BraidProcessGroup) -> bytes:
     """The same for ranks of one daemon. Containers of one host have names of their own and share the
     daemon's socket; hosts may have the same name."""
     path = group.engine.job.socket_path or os.environ.get("BRAID_SOCKET") or _SOCKET

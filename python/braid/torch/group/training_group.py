@@ -25,7 +25,8 @@ def braid_group(process_group: Any, who: str) -> BraidProcessGroup:
     if not isinstance(group, BraidProcessGroup):
         raise TypeError(
             f"{who} needs a process group of the backend braid, this one is {backend_of(group)}: "
-            f'call init_process_group("braid"), or set BRAID_ENABLE=1'
+            f'call init_process_group("braid"), or set BRAID_ENABLE=1 (which leaves NCCL to groups '
+            "within one node)"
         )
     return group
 

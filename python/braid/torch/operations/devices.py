@@ -22,6 +22,10 @@ COPIES, WAITS = -1, 0
 class Cuda:
     """CUDA as torch has it. Any thread; streams are those that are current in the calling thread."""
 
+    def is_there(self) -> bool:
+        """Whether this process has a GPU."""
+        return torch.cuda.is_available()
+
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor lies in the memory of a GPU."""
         return tensor.is_cuda
