@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/nccl.h"
 
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -69,7 +70,8 @@ Result<const Nccl*> Nccl::get() {
   static auto* const found = new std::optional<Nccl>;
   const std::scoped_lock lock(*mutex);
   if (!found->has_value()) {
-    auto loaded = load(kNcclLibrary);
+    const char* given = std::getenv("BRAID_NCCL_LIBRARY");
+    auto loaded = load(given == nullptr || *given == '\0' ? kNcclLibrary : given);
     if (!loaded) return loaded.status();
     *found = *loaded;
   }

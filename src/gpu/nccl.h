@@ -91,9 +91,10 @@ struct Nccl {
   const char* (*GetLastError)(NcclComm comm) = nullptr;
   int version = 0;  // 22809: 2.28.9
 
-  // The process' NCCL: the one that is loaded already (torch's), else what the system's loader
-  // finds. "There is one" is the answer for ever; after "there is none" the next call looks again,
-  // as the process may have loaded one since. Errors: as for load.
+  // The process' NCCL: the file that $BRAID_NCCL_LIBRARY names, else the library that is loaded
+  // already (torch's), else what the system's loader finds. "There is one" is the answer for ever;
+  // after "there is none" the next call looks again, as the process may have loaded one since.
+  // Errors: as for load.
   static Result<const Nccl*> get();
 
   // NotFound: there is no such library. Unavailable: braid cannot use it, because it is too old or

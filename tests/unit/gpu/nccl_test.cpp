@@ -40,11 +40,20 @@ TEST(NcclLoad, RefusesWhatLacksAFunction) {
 }
 
 TEST(NcclLoad, OfTheProcessIsTheOneThatIsLoadedAlready) {
-  own_process::run({}, [] {
+  own_process::run({{"BRAID_NCCL_LIBRARY", ""}}, [] {
     ASSERT_NE(::dlopen(BARE_NCCL_OLD, RTLD_NOW), nullptr) << ::dlerror();
     const auto nccl = Nccl::get();
     ASSERT_FALSE(nccl);
     EXPECT_THAT(nccl.status().message(), HasSubstr("libnccl.so.2 is NCCL 2.8.4"));
+  });
+}
+
+TEST(NcclLoad, OfTheProcessIsTheOneThatItsEnvironmentNames) {
+  own_process::run({{"BRAID_NCCL_LIBRARY", BARE_NCCL_LACKING}}, [] {
+    ASSERT_NE(::dlopen(BARE_NCCL_OLD, RTLD_NOW), nullptr) << ::dlerror();
+    const auto nccl = Nccl::get();
+    ASSERT_FALSE(nccl);
+    EXPECT_THAT(nccl.status().message(), HasSubstr("has no function ncclGetUniqueId"));
   });
 }
 
