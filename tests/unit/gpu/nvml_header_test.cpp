@@ -115,6 +115,6 @@ static_assert(nvml::kDisplayClock == nvmlClocksThrottleReasonDisplayClockSetting
 // Compiled is tested; this says where it was not.
 TEST(NvmlHeader, IsWhatTheDeclarationsWereComparedWith) {
 #if !__has_include(<nvml.h>)
-  GTEST_SKIP() << "there is no nvml.h here (/usr/local/cuda/include)";
+  GTEST_SKIP() << "there is no nvml.h here: run scripts/setup, then cmake --preset";
 #endif
 }
