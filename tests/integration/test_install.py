@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -49,6 +50,18 @@ def test_the_unit_is_started_again_leaves_no_core_and_writes_for_its_user_alone(
     # Nor is it the first to lack memory.
     assert unit["LimitCORE"] == "0" and -1000 < int(unit["OOMScoreAdjust"]) < 0
     assert unit["StateDirectoryMode"] == "0700" and unit["UMask"] == "0077"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_understands_the_unit_and_its_drop_in(tmp_path):
+    subprocess.run(["cmake", "--install", str(BUILD), "--prefix", f"{tmp_path}/usr"], check=True, capture_output=True)
+    units = tmp_path / "usr/lib/systemd/system"
+    (drop_in,) = units.glob("braidd.service.d/*.conf")
+    verify = ["env", f"SYSTEMD_UNIT_PATH={units}:", "systemd-analyze", "verify", "--man=no", "braidd.service"]
+    assert "braidd" not in ran(verify).stderr
+    # It would have said so.
+    drop_in.write_text(drop_in.read_text() + "DeviceAllow=char-195 rights\n")
+    assert f"{drop_in}:" in ran(verify).stderr
 
 
 CONSUMER = """\

@@ -15,6 +15,7 @@ from bare_tree import NODES, BareTree, needs_bare_tree
 from braid_build import BUILD, IS_BUILT, IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
 from cluster_tool import REFUSED
 from real_cluster import until
+from test_install import install
 
 pytestmark = pytest.mark.skipif(
     not IS_BUILT or IS_SANITIZED, reason="packages are made of a plain build (BRAID_BUILD)"
@@ -185,6 +186,7 @@ def look_at_what_is_installed(installed: Installed) -> None:
     for program in ("braid-cluster", "braid-plot", "braid-run"):
         assert f"usage: {program}" in tree.run(program, "--help")
     assert tree.run("stat", "-c", "%U %G %a", "/run/braid") == "braid braid 755\n"
+    assert tree.exists("/lib/systemd/system/braidd.service.d/nvidia.conf")
     # Inert: nothing of it is loaded by a program that does not ask for it.
     assert tree.run("python3", "-c", "import sys; print('braid' in sys.modules)") == "False\n"
     assert not tree.exists("/var/log/systemctl.asked")
@@ -262,13 +264,16 @@ def test_from_installing_to_purging(packages, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-def test_the_unit_has_few_rights():
-    unit = REPOSITORY / "systemd" / "braidd.service"
-    done = ran(["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)])
+def test_the_unit_has_few_rights(tmp_path):
+    install(tmp_path, "/usr")
+    (tmp_path / "lib").symlink_to("usr/lib")
+    done = ran(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--root={tmp_path}", "braidd.service"])
     if "Unknown" in done.stderr or "unrecognized" in done.stderr:
         pytest.skip(f"this systemd-analyze cannot do that: {done.stderr.strip()}")
     (exposure,) = re.findall(r"Overall exposure level for braidd\.service: ([\d.]+)", done.stdout)
     assert float(exposure) <= 2.0, done.stdout
+    # The clock's is ProtectClock's own, 195 is NVIDIA's.
+    assert re.search(r"some special devices: char-rtc:r char-195:rw *[\d.]*$", done.stdout, re.M), done.stdout
 
 
 def test_the_wheel_goes_into_an_environment_without_a_network(tmp_path):
