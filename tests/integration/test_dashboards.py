@@ -2,11 +2,13 @@
 """Alerts and dashboards: the distribution's Prometheus understands them, and real daemons have what they ask for."""
 
 import json
+import pathlib
 import re
 import subprocess
 
 import pytest
 from braid_build import IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
+from fake_gpus import HEAT, FakeGpus, needs_fake_nvml
 from real_cluster import Cluster, Node, end_running, needs_daemons, until, wait_until_running
 from test_metrics import ONE_IS_LATE
 
@@ -25,12 +27,16 @@ needs_prometheus = pytest.mark.skipif(
 RARE = re.compile(r"_flow_bytes_per_second|_iteration_predicted_seconds|braid_codec_|[<>=]=? ?[\d.]+$|_duration")
 
 
+def panels_of(path: pathlib.Path) -> list[dict]:
+    """A dashboard's panels, without the titles of its rows."""
+    return [one for one in json.loads(path.read_text(encoding="utf-8"))["panels"] if one["type"] != "row"]
+
+
 def panels() -> list[tuple[str, str]]:
     """Title and expression of all panels' targets."""
     found = []
     for path in DASHBOARDS:
-        board = json.loads(path.read_text(encoding="utf-8"))
-        found += [(f"{path.stem}: {p['title']}", t["expr"]) for p in board["panels"] for t in p["targets"]]
+        found += [(f"{path.stem}: {p['title']}", t["expr"]) for p in panels_of(path) for t in p["targets"]]
     return found
 
 
@@ -69,8 +75,9 @@ def test_dashboards_are_whole():
         uids.add(board["uid"])
         assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
         places = set()
-        for panel in board["panels"]:
+        for panel in panels_of(path):
             assert panel["datasource"]["uid"] == "${datasource}" and panel["fieldConfig"]["defaults"]["unit"]
+        for panel in board["panels"]:
             at = panel["gridPos"]
             cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
             assert not cells & places and max(x for x, _ in cells) < 24, panel["title"]
@@ -158,14 +165,32 @@ class Prometheus:
         self._log.close()
 
 
+def assert_ranks_are_on_their_gpus(prometheus: Prometheus) -> None:
+    (where,) = [expression for title, expression in panels() if title == "job: Where its ranks compute"]
+    (clocks,) = [expression for title, expression in panels() if title == "job: Lowest clocks, of the highest"]
+    found = prometheus.ask(where.replace("$job", "watched"))
+    on_gpu = {one["metric"]["rank"]: one["metric"]["gpu"] for one in found}
+    assert on_gpu == {"0": "0", "1": "1", "2": "0", "3": "1"}
+    assert all(one["metric"]["name"] == "NVIDIA Fake 80GB" for one in found)
+    slow = prometheus.ask(clocks.replace("$job", "watched"))
+    assert [float(one["value"][1]) for one in slow] == [pytest.approx(1140 / 1980)] * 4
+
+
 @needs_daemons
 @needs_prometheus
-def test_real_daemons_have_what_they_ask_for(cluster_of, tmp_path):
-    cluster = cluster_of(2, "plan.planner=first", "tune.mode=off", "debug.explain_seconds=1")
+@needs_fake_nvml
+def test_real_daemons_have_what_they_ask_for(cluster_of, tmp_path, monkeypatch):
+    gpus = FakeGpus(tmp_path, 2)
+    for name, value in gpus.environment.items():
+        monkeypatch.setenv(name, value)
+    cluster = cluster_of(2, "plan.planner=first", "tune.mode=off", "debug.explain_seconds=1", "gpu.watch_seconds=1")
     flags = tmp_path / "flags"
     flags.mkdir()
     trainers = cluster.start(ONE_IS_LATE, nodes=[0, 0, 1, 1], argument=str(flags), job="watched")
     wait_until_running(trainers)
+    for gpu in range(2):
+        computing = " ".join(str(trainer.pid) for trainer in trainers[gpu::2])
+        gpus.set(gpu, processes=computing, clock=1140, reasons=HEAT, pcie_width=8)
     with Prometheus(cluster, tmp_path) as prometheus:
         for where, expression in panels():
             chosen = expression.replace("$__rate_interval", "30s").replace("$job", "watched").replace("$instance", ".*")
@@ -182,6 +207,7 @@ def test_real_daemons_have_what_they_ask_for(cluster_of, tmp_path):
             return len(late) == 4 and late["1"] > 0.3 and late["1"] == max(late.values())
 
         until(is_blamed, "rank 1 is the late one")
+        assert_ranks_are_on_their_gpus(prometheus)
         until(lambda: all(rule["health"] == "ok" for rule in prometheus.rules()), "all rules work")
         assert len(prometheus.rules()) == len(rules())
     end_running(trainers)
