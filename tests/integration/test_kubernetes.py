@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -17,6 +18,8 @@ kubernetes_validate = pytest.importorskip(
 FOLDER = REPOSITORY / "packaging" / "kubernetes"
 CONTAINER = REPOSITORY / "packaging" / "container"
 PARTS = ("base", "monitoring", "trainer")
+# Which part each of them patches.
+ON_GPUS = {"gpu": "base", "trainer-gpu": "trainer"}
 # The oldest one with all fields that are used, and a recent one.
 VERSIONS = ("1.27", "1.34")
 # Kinds whose schema is no part of Kubernetes.
@@ -39,6 +42,30 @@ def manifests() -> list[dict]:
 def kustomization(part: str) -> dict:
     (one,) = documents(FOLDER / part / "kustomization.yaml")
     return one
+
+
+def merged(base, patch):
+    """As a strategic merge of Kubernetes does it with what is used here: lists go by their key."""
+    if isinstance(base, dict) and isinstance(patch, dict):
+        return {**base, **{key: merged(base.get(key), value) for key, value in patch.items()}}
+    if isinstance(base, list) and isinstance(patch, list) and all(isinstance(one, dict) for one in base + patch):
+        (key,) = [key for key in ("mountPath", "name", "key") if all(key in one for one in base + patch)][:1]
+        in_patch = {one[key]: one for one in patch}
+        kept = [merged(one, in_patch.pop(one[key], {})) for one in base]
+        return kept + list(in_patch.values())
+    return patch
+
+
+def on_gpus(part: str) -> dict:
+    """What is applied in place of the DaemonSet, or of the Job."""
+    made = kustomization(part)
+    assert made["resources"] == [f"../{ON_GPUS[part]}"]
+    (change,) = made["patches"]
+    (patch,) = documents(FOLDER / part / change["path"])
+    named = the(patch["kind"])
+    assert patch["metadata"]["name"] == named["metadata"]["name"]
+    assert patch["metadata"]["namespace"] == kustomization(ON_GPUS[part])["namespace"]
+    return merged(named, patch)
 
 
 def the(kind: str) -> dict:
@@ -87,8 +114,28 @@ def test_kubernetes_knows_all_fields(version):
     found = manifests()
     kinds = {one["kind"] for one in found}
     assert kinds == {"Namespace", "PriorityClass", "DaemonSet", "PodMonitor", "Service", "Job"}
-    for one in found:
+    for one in [*found, *map(on_gpus, ON_GPUS)]:
         assert breaches(one, version) is None, f"{one['kind']}: {breaches(one, version)}"
+
+
+def in_one_order(value):
+    if isinstance(value, dict):
+        return {key: in_one_order(one) for key, one in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return sorted(map(in_one_order, value), key=lambda one: json.dumps(one, sort_keys=True))
+    return value
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+@pytest.mark.parametrize("part", [*PARTS, *ON_GPUS])
+def test_kustomize_makes_of_it_what_the_other_tests_look_at(part):
+    done = ran(["kubectl", "kustomize", str(FOLDER / part)])
+    assert done.returncode == 0, done.stderr
+    made = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    expected = [on_gpus(part)] if part in ON_GPUS else documents(FOLDER / part / kustomization(part)["resources"][-1])
+    for one in expected:
+        assert made[one["kind"]]["metadata"]["namespace"] == "braid"
+        assert in_one_order(made[one["kind"]]["spec"]) == in_one_order(one["spec"])
 
 
 def configuration() -> dict:
@@ -186,6 +233,35 @@ def test_the_trainer_meets_the_daemon():
     (daemon,) = daemon_pod()["containers"]
     assert "BRAID_MASTER_ADDR" not in given
     assert "--set=node.address=$(NODE_ADDRESS)" in daemon["args"]
+
+
+def test_the_daemon_sees_all_gpus_and_claims_none():
+    pod = on_gpus("gpu")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    plain = daemon_pod()
+    given = environment_of(container)
+    # NVIDIA's library and its files of devices, and nothing for computing.
+    assert given["NVIDIA_VISIBLE_DEVICES"] == "all" and given["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
+    assert given.items() >= environment_of(plain["containers"][0]).items()
+    assert container["resources"] == plain["containers"][0]["resources"]
+    assert container["securityContext"] == plain["containers"][0]["securityContext"]
+    assert pod["runtimeClassName"] == "nvidia" and pod["hostPID"] is True and not pod.get("hostIPC")
+
+
+def test_trainers_on_gpus_have_a_rank_on_each_and_shared_memory():
+    job = on_gpus("trainer-gpu")["spec"]
+    pod = job["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == container["resources"]["requests"]["nvidia.com/gpu"]
+    assert not any(pod.get(name) for name in ("hostIPC", "hostPID", "hostNetwork"))
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    (shared,) = [volume for volume in pod["volumes"] if volume["name"] == mounts["/dev/shm"]]
+    assert shared["emptyDir"]["medium"] == "Memory"
+    program, *options, script = container["command"]
+    assert program == "torchrun" and script == trainer_pod()["containers"][0]["command"][-1]
+    used = set(re.findall(r"\$\((\w+)\)", " ".join(options)))
+    assert used == {"RANK", "MASTER_ADDR", "MASTER_PORT"} and used <= environment_of(container).keys()
+    assert f"--nnodes={job['completions']}" in options and "--nproc-per-node=gpu" in options
 
 
 def test_variables_are_known_to_the_code():

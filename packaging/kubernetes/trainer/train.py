@@ -9,14 +9,18 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def main() -> None:
-    dist.init_process_group("gloo")  # BRAID_ENABLE=1: it is braid's
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    dist.init_process_group("gloo" if device.type == "cpu" else "nccl")  # BRAID_ENABLE=1: it is braid's
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(rank)
-    layers = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)).to(device)
     model = DistributedDataParallel(layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for _ in range(int(os.environ.get("STEPS", "100"))):
-        inputs = torch.randn(32, 64)
+        inputs = torch.randn(32, 64, device=device)
         loss = (model(inputs) - inputs.sum(dim=1, keepdim=True)).square().mean()
         optimizer.zero_grad()
         loss.backward()
