@@ -2,12 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include <cuda.h>
@@ -16,6 +13,7 @@
 #include "base/log.h"
 #include "client_fixture.h"
 #include "fake_cuda.h"
+#include "own_process.h"
 
 namespace braid {
 
@@ -23,18 +21,10 @@ namespace braid {
 // body runs in a process of its own, for the driver reads its settings once.
 class DeviceTest : public ClientTest {
  protected:
-  using Settings = std::map<std::string, std::string>;
+  using Settings = own_process::Environment;
 
-  void in_process(const Settings& settings, const std::function<void()>& body) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    for (const auto& [name, value] : settings) ::setenv(name.c_str(), value.c_str(), 1);
-    EXPECT_EXIT(
-        {
-          body();
-          end_with_failures();
-        },
-        testing::ExitedWithCode(0), "");
-    for (const auto& [name, value] : settings) ::unsetenv(name.c_str());
+  static void in_process(const Settings& settings, const std::function<void()>& body) {
+    own_process::run(settings, body);
   }
 
   // From here on: for bodies.
@@ -135,15 +125,6 @@ class DeviceTest : public ClientTest {
   CUstream stream_ = nullptr;
 
  private:
-  [[noreturn]] static void end_with_failures() {
-    const auto* result = testing::UnitTest::GetInstance()->current_test_info()->result();
-    for (int i = 0; i < result->total_part_count(); ++i) {
-      const auto& part = result->GetTestPartResult(i);
-      std::fprintf(stderr, "%s:%d: %s\n", part.file_name(), part.line_number(), part.message());
-    }
-    std::exit(HasFailure() ? 1 : 0);
-  }
-
   std::atomic<bool> is_held_ = true;
 };
 
