@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -91,7 +92,8 @@ std::string name_of(const ThreadCalls& thread) {
   return name;
 }
 
-std::atomic<pid_t> process = 0;
+std::atomic<bool> is_begun = false;
+std::atomic<bool> is_child = false;
 
 /// Calls hold it shared, and one that locks holds it alone. Who wants to have it alone is next.
 struct DriverLock {
@@ -151,9 +153,14 @@ void Call::hold_all() {
   }
 }
 
-void begin_process() { process = getpid(); }
-bool is_process_begun() { return process != 0; }
-bool is_child_of_process() { return is_process_begun() && process != getpid(); }
+// fork() says so, because getpid() is a system call, and each call of the driver asks.
+void begin_process() {
+  if (!is_begun.exchange(true)) {
+    pthread_atfork(nullptr, nullptr, [] { is_child = true; });
+  }
+}
+bool is_process_begun() { return is_begun; }
+bool is_child_of_process() { return is_child; }
 
 void for_each_call(const EachCall& each) {
   const std::scoped_lock lock(recorded().mutex);

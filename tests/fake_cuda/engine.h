@@ -2,6 +2,7 @@
 // Hardware queues: what streams have queued, done in order by a thread per queue.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,12 @@ class Engine {
   };
 
   Engine();
+  /// Waits for a change that makes the condition true; before it sleeps on `signal` it looks again
+  /// and again for a while, so that a row of calls wakes a queue's thread once and not each time: a
+  /// GPU has no thread to wake.
+  template <typename Condition>
+  void look_and_wait(std::unique_lock<std::mutex>& lock, std::condition_variable& signal,
+                     Condition condition);
   void run(int device, std::size_t number);
   std::vector<Place> order(const Stream& stream, Place after) const;
   bool is_reached_locked(const Place& place) const;
@@ -108,6 +115,7 @@ class Engine {
   mutable std::condition_variable progress_;  // a work is done, or everything ends
   std::vector<Device> devices_;
   bool has_ended_ = false;
+  std::atomic<std::uint64_t> changes_ = 0;  // works that were queued or done
   std::uint64_t pending_ = 0, word_waits_ = 0;
 };
 
