@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "bench/allreduce.h"
 #include "bench/codecs.h"
+#include "bench/device.h"
 #include "bench/replay.h"
 #include "codec/codec_spec.h"
 #include "planner/planner.h"
@@ -144,6 +145,53 @@ CLI::App* add_replay_command(CLI::App& app, braid::bench::ReplayOptions& options
   return sub;
 }
 
+struct AllReduceArguments {
+  braid::bench::AllReduceOptions options;
+  std::string dtype = "float32";
+};
+
+// What both kinds of all-reduces have.
+template <typename Options>
+void add_measuring_options(CLI::App& sub, Options& options) {
+  sub.add_option("--sizes", options.sizes,
+                 "bytes, separated by commas; 64KiB and 25MB are understood")
+      ->required()
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+  sub.add_option("--iterations", options.iterations, "measured iterations per size")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1'000'000u));
+  sub.add_option("--warmup", options.warmup, "iterations before them")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1'000'000u));
+  sub.add_option_function<uint32_t>(
+         "--timeout", [&options](uint32_t seconds) { options.timeout_ms = seconds * 1000; },
+         "seconds until an operation, or opening the job, has failed")
+      ->default_str(std::to_string(options.timeout_ms / 1000))
+      ->check(CLI::Range(1u, kTimeoutSecondsMax));
+  sub.add_option("--socket", options.socket_path,
+                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
+  sub.add_flag("--json", options.as_json, "one JSON object per size");
+}
+
+void add_allreduce_command(CLI::App& app, AllReduceArguments& arguments) {
+  CLI::App* sub =
+      app.add_subcommand("allreduce", "all-reduces of the given sizes, each result checked");
+  add_measuring_options(*sub, arguments.options);
+  sub->add_option("--dtype", arguments.dtype,
+                  "float32, float64, float16, bfloat16, int32, int64 or uint8")
+      ->capture_default_str();
+}
+
+CLI::App* add_device_command(CLI::App& app, braid::bench::DeviceOptions& options) {
+  CLI::App* sub = app.add_subcommand(
+      "device",
+      "all-reduces of a GPU's memory beside the same of the CPU's: for how long they hold the "
+      "thread that calls, and when the result is there");
+  add_measuring_options(*sub, options);
+  return sub;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -151,35 +199,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("braid-bench ") + braid::kBraidVersion);
   app.require_subcommand(1);
 
-  braid::bench::AllReduceOptions options;
-  std::string dtype = "float32";
-  uint32_t timeout_seconds = options.timeout_ms / 1000;
-  CLI::App* allreduce =
-      app.add_subcommand("allreduce", "all-reduces of the given sizes, each result checked");
-  allreduce
-      ->add_option("--sizes", options.sizes,
-                   "bytes, separated by commas; 64KiB and 25MB are understood")
-      ->required()
-      ->delimiter(',')
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
-  allreduce
-      ->add_option("--dtype", dtype, "float32, float64, float16, bfloat16, int32, int64 or uint8")
-      ->capture_default_str();
-  allreduce->add_option("--iterations", options.iterations, "measured iterations per size")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 1'000'000u));
-  allreduce->add_option("--warmup", options.warmup, "iterations before them")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1'000'000u));
-  allreduce
-      ->add_option("--timeout", timeout_seconds,
-                   "seconds until an operation, or opening the job, has failed")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, kTimeoutSecondsMax));
-  allreduce->add_option(
-      "--socket", options.socket_path,
-      "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
-  allreduce->add_flag("--json", options.as_json, "one JSON object per size");
+  AllReduceArguments all_reduce;
+  add_allreduce_command(app, all_reduce);
+  braid::bench::DeviceOptions device_options;
+  const CLI::App* device = add_device_command(app, device_options);
   braid::bench::ReplayOptions replay_options;
   const CLI::App* replay = add_replay_command(app, replay_options);
   braid::bench::CodecsOptions codecs_options;
@@ -188,9 +211,10 @@ int main(int argc, char** argv) {
   if (codecs->parsed()) return finish(braid::bench::run_codecs(codecs_options));
   if (replay->parsed()) return finish(braid::bench::run_replay(replay_options));
 
-  const auto parsed = braid::bench::parse_dtype(dtype);
+  if (device->parsed()) return finish(braid::bench::run_device(device_options));
+
+  const auto parsed = braid::bench::parse_dtype(all_reduce.dtype);
   if (!parsed) return finish(parsed.status());
-  options.dtype = *parsed;
-  options.timeout_ms = timeout_seconds * 1000;
-  return finish(braid::bench::run_all_reduce(options));
+  all_reduce.options.dtype = *parsed;
+  return finish(braid::bench::run_all_reduce(all_reduce.options));
 }

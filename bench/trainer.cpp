@@ -108,4 +108,11 @@ Status Trainer::barrier(uint32_t tensor, uint64_t step) {
   return release(ticket);
 }
 
+Status Trainer::queue(const braid_operation& operation, const braid_device_buffers& buffers) {
+  braid_ticket ticket = 0;
+  BRAID_RETURN_IF_ERROR(check(braid_submit_device(job_, &operation, &buffers, &ticket)));
+  BRAID_RETURN_IF_ERROR(check(braid_stream_wait(job_, ticket, buffers.stream)));
+  return check(braid_device_release(job_, ticket));
+}
+
 }  // namespace braid::bench

@@ -54,6 +54,9 @@ class Trainer {
   // Submits, and waits for the end.
   Status run(const braid_operation& operation, braid_ticket& ticket);
   Status barrier(uint32_t tensor, uint64_t step);
+  // An operation on memory of a GPU: queues it, lets its stream wait for the result, and gives the
+  // ticket back.
+  Status queue(const braid_operation& operation, const braid_device_buffers& buffers);
 
  private:
   explicit Trainer(braid_job* job) : job_(job) {}

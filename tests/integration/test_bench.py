@@ -2,9 +2,10 @@
 """braid-bench on real daemons: shapes, sizes, element types, and what it prints."""
 
 import json
+import os
 
 import pytest
-from braid_build import BENCH, BRAIDD, PATIENCE_S, ran
+from braid_build import BENCH, BRAIDD, BUILD, IS_SANITIZED, PATIENCE_S, ran
 from cluster_tool import CLUSTER
 from real_cluster import needs_daemons
 
@@ -76,3 +77,35 @@ def test_every_way_of_cutting_adds_up(settings):
     sizes = [4, 65_540, 3_000_004]
     measured = bench(3, 1, "--json", settings=settings, sizes=sizes)
     assert [one["bytes"] for one in measured] == sizes
+
+
+needs_driver = pytest.mark.skipif(IS_SANITIZED, reason="the driver without a GPU is loaded at run time")
+DRIVER = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib" / "fake_cuda")}
+
+
+@needs_driver
+def test_a_gpus_memory_is_measured_beside_the_cpus():
+    done = ran(
+        [
+            CLUSTER, "--nodes", "2", "--daemon", BRAIDD, "--timeout", str(PATIENCE_S),
+            "--", BENCH, "device", "--sizes", "4,400kB,20MB", "--iterations", "2", "--json",
+        ],
+        timeout=PATIENCE_S + 30,
+        env=DRIVER,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    measured = [json.loads(line.removeprefix("[0] ")) for line in done.stdout.splitlines()]
+    assert [one["bytes"] for one in measured] == [4, 400_000, 20_000_000]
+    for one in measured:
+        assert one["ranks"] == 2 and one["driver_call_seconds"] > 0
+        for way in ("device", "host"):
+            # What holds the thread is a part of what the result takes.
+            assert 0 < one[f"{way}_held_median_seconds"] < one[f"{way}_p99_seconds"]
+            assert 0 < one[f"{way}_median_seconds"] <= one[f"{way}_p99_seconds"]
+
+
+@needs_driver
+def test_a_machine_without_a_gpu_is_told():
+    without = {**DRIVER, "FAKE_CUDA_DEVICES": "0"}
+    done = ran([BENCH, "device", "--sizes", "4", "--socket", "/nowhere"], timeout=PATIENCE_S, env=without)
+    assert done.returncode == 1 and "there is no GPU that can be used" in done.stderr
