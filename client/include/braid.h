@@ -302,11 +302,11 @@ BRAID_API int braid_set_timeout(braid_job* job, uint32_t timeout_ms);
  * now on until the first of them has ended. Calls add up. Since 0.1.1. */
 BRAID_API int braid_extend_timeout(braid_job* job, uint32_t more_ms);
 
-/** How long braid_submit and braid_allocate may wait for the daemon in one call: for a caller that
- * has to look after something else meanwhile (a signal). A call that has waited so long fails with
- * BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called again, as long as
- * braid_check says BRAID_OK. 0, as at first: as long as an operation may take. braid_register and
- * braid_unregister wait for their answer whatever is set here. Since 0.1.1. */
+/** How long braid_submit, braid_submit_device and braid_allocate may wait for the daemon in one
+ * call: for a caller that has to look after something else meanwhile (a signal). A call that has
+ * waited so long fails with BRAID_ERROR_DEADLINE_EXCEEDED and has done nothing: it may be called
+ * again, as long as braid_check says BRAID_OK. 0, as at first: as long as an operation may take.
+ * braid_register and braid_unregister wait for their answer whatever is set here. Since 0.1.1. */
 BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
 
 /** Hands one operation to the daemon and returns at once. It blocks, up to the timeout, only while
@@ -365,8 +365,8 @@ typedef struct braid_device_buffers {
 } braid_device_buffers;
 
 /** braid_submit for tensors in device memory; `input` of the operation is NULL. Queues the copies,
- * and returns: no thread waits for the GPU. What it costs, and what happens to the data, is in
- * docs/gpu.md.
+ * and returns: no thread waits for the GPU. It blocks, up to the timeout, only while 4096 pieces of
+ * earlier operations are under way. What it costs, and what happens to the data, is in docs/gpu.md.
  *
  * `step` of a *dynamic* tensor's operation is ignored: the operations of such a tensor are cut into
  * pieces, and numbered in the order of submission, which is the same on all ranks. So only this

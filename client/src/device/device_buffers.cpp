@@ -29,7 +29,8 @@ class RelaxedCapture {
 Status check_memory(const DeviceContext& device, const DeviceRequest& request) {
   BRAID_RETURN_IF_ERROR(device.check_is_not_captured(request.stream));
   BRAID_RETURN_IF_ERROR(device.check_is_here(request.input, "input"));
-  BRAID_RETURN_IF_ERROR(device.check_is_here(request.result, "result"));
+  if (request.result != request.input)
+    BRAID_RETURN_IF_ERROR(device.check_is_here(request.result, "result"));
   for (const CUdeviceptr result : request.result_of_rank)
     BRAID_RETURN_IF_ERROR(device.check_is_here(result, "result_of_rank"));
   return {};
@@ -50,6 +51,7 @@ Status DeviceBuffers::submit(const braid_operation* operation, const braid_devic
                              braid_ticket* ticket) {
   if (ticket == nullptr) return Status(StatusCode::InvalidArgument, "ticket is NULL");
   const std::lock_guard submission(submit_mutex_);
+  BRAID_RETURN_IF_ERROR(admit());
   std::optional<DeviceRequest> request;
   {
     const std::lock_guard lock(session_.mutex());
@@ -66,6 +68,8 @@ Status DeviceBuffers::submit(const braid_operation* operation, const braid_devic
   BRAID_RETURN_IF_ERROR(scope.status());
   BRAID_RETURN_IF_ERROR(check_memory(lane_->device(), *request));
   request->stream_waits = request->stream_waits && lane_->streams_can_wait();
+  BRAID_RETURN_IF_ERROR(
+      lane_->await_room(*request, std::min(request->deadline_ns, session_.end_of_patience())));
   const auto made = std::make_shared<DeviceOperation>(std::move(*request));
   BRAID_RETURN_IF_ERROR(lane_->submit(made));
   const DeviceRequest& queued = made->request;
@@ -75,6 +79,15 @@ Status DeviceBuffers::submit(const braid_operation* operation, const braid_devic
   *ticket = next_ticket_++;
   operations_.emplace(*ticket, made);
   return {};
+}
+
+Status DeviceBuffers::admit() {
+  const std::lock_guard lock(mutex_);
+  if (operations_.size() < kTicketsMax) return {};
+  return make_status(StatusCode::ResourceExhausted,
+                     "job '{}' has {} tickets of braid_submit_device that were not released, the "
+                     "limit; call braid_device_release for each one",
+                     session_.job_name(), operations_.size());
 }
 
 Status DeviceBuffers::find_lane(const CudaDriver& driver, CUstream stream) {

@@ -48,7 +48,9 @@ class DeviceBuffers {
 
  private:
   static constexpr braid_ticket kDeviceBit = braid_ticket{1} << 63;
+  static constexpr size_t kTicketsMax = Session::kDoneCapacity;
 
+  Status admit();
   Status find_lane(const CudaDriver& driver, CUstream stream);
   Status find(braid_ticket ticket, std::shared_ptr<DeviceOperation>& operation);
 

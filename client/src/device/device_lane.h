@@ -42,6 +42,10 @@ class DeviceLane {
   // Whether results may come into place by waits that are queued.
   bool streams_can_wait() const { return streams_->can_wait(); }
 
+  // Waits, at most until `deadline_ns`, until the lane has room for one more operation.
+  Status await_room(const DeviceRequest& request, uint64_t deadline_ns) const {
+    return worker_.await_room(request, deadline_ns);
+  }
   // Queues its copies. After an error the lane has failed.
   Status submit(const std::shared_ptr<DeviceOperation>& operation);
   // The same for several operations and what comes between them: `queue` runs in the context's

@@ -9,6 +9,24 @@ namespace {
 // CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far.
 constexpr uint64_t kPitchMax = 0x7fffffff;
 
+CUstreamBatchMemOpParams waiting(const Word& word, uint32_t number) {
+  CUstreamBatchMemOpParams operation{};
+  operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  operation.waitValue.address = word.device();
+  operation.waitValue.value = number;
+  operation.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  return operation;
+}
+
+CUstreamBatchMemOpParams writing(const Word& word, uint32_t number) {
+  CUstreamBatchMemOpParams operation{};
+  operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  operation.writeValue.address = word.device();
+  operation.writeValue.value = number;
+  operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return operation;
+}
+
 }  // namespace
 
 Status DeviceStream::open() {
@@ -42,15 +60,14 @@ Status DeviceStream::write(const Word& word, uint32_t number) {
 }
 
 Status DeviceStream::wait_and_write(const Word& awaited, const Word& written, uint32_t number) {
-  CUstreamBatchMemOpParams operations[2]{};
-  operations[0].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  operations[0].waitValue.address = awaited.device();
-  operations[0].waitValue.value = number;
-  operations[0].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
-  operations[1].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  operations[1].writeValue.address = written.device();
-  operations[1].writeValue.value = number;
-  operations[1].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  CUstreamBatchMemOpParams operations[] = {waiting(awaited, number), writing(written, number)};
+  return driver_.check(driver_.StreamBatchMemOp(stream_, 2, operations, 0), "cuStreamBatchMemOp");
+}
+
+Status DeviceStream::write_and_wait(const Word& written, uint32_t written_number,
+                                    const Word& awaited, uint32_t awaited_number) {
+  CUstreamBatchMemOpParams operations[] = {writing(written, written_number),
+                                           waiting(awaited, awaited_number)};
   return driver_.check(driver_.StreamBatchMemOp(stream_, 2, operations, 0), "cuStreamBatchMemOp");
 }
 

@@ -31,6 +31,9 @@ class DeviceStream {
   Status write(const Word& word, uint32_t number);
   // wait_for(), then write(), in one call of CUDA: no other thread's call comes between.
   Status wait_and_write(const Word& awaited, const Word& written, uint32_t number);
+  // write(), then wait_for(), in one call of CUDA: it costs as much as either.
+  Status write_and_wait(const Word& written, uint32_t written_number, const Word& awaited,
+                        uint32_t awaited_number);
   Status record(CUevent event);
   // Rows of a tensor in device memory to host memory, where they lie side by side; and back.
   Status copy_to_host(CUdeviceptr tensor, const Rows& rows, uint8_t* host);

@@ -130,12 +130,16 @@ Status DeviceSubmissions::queue_results(DeviceOperation& operation) {
   if (!request.stream_waits) return {};
   const std::vector<StagedResult>& results = operation.results;
   DeviceStream& stream = streams_.results();
+  BRAID_RETURN_IF_ERROR(stream.wait_for(words_.result_staged, results.front().number));
   for (uint32_t i = 0; i < results.size(); ++i) {
-    BRAID_RETURN_IF_ERROR(stream.wait_for(words_.result_staged, results[i].number));
+    if (i != 0) {
+      BRAID_RETURN_IF_ERROR(stream.write_and_wait(words_.result_over, results[i - 1].number,
+                                                  words_.result_staged, results[i].number));
+    }
     BRAID_RETURN_IF_ERROR(
         copy_result(stream, request, request.pieces[i].result, results[i].memory));
-    BRAID_RETURN_IF_ERROR(stream.write(words_.result_over, results[i].number));
   }
+  BRAID_RETURN_IF_ERROR(stream.write(words_.result_over, results.back().number));
   operation.last_result = results.back().number;
   BRAID_RETURN_IF_ERROR(streams_.take_event(operation.results_are_there));
   return stream.record(operation.results_are_there);

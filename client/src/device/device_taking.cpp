@@ -27,11 +27,18 @@ Status DeviceTaking::take(const std::shared_ptr<DeviceOperation>& taken) {
   DeviceOperation& operation = *taken;
   for (uint32_t i = 0; i < operation.tickets.size(); ++i)
     BRAID_RETURN_IF_ERROR(take_piece(operation, i, worker_.ticket_of(operation, i)));
-  worker_.release(taken);
+  BRAID_RETURN_IF_ERROR(give_back(taken));
   operation.last_taken = last_;
   BRAID_RETURN_IF_ERROR(streams_.take_event(operation.results_are_there));
   BRAID_RETURN_IF_ERROR(streams_.taking().record(operation.results_are_there));
   operation.is_taken = true;
+  return {};
+}
+
+// The worker has no part of operations of planned tensors any more, and need not wake up for them.
+Status DeviceTaking::give_back(const std::shared_ptr<DeviceOperation>& taken) {
+  if (!taken->request.is_dynamic) return tickets_.release(worker_.ticket_of(*taken, 0));
+  worker_.release(taken);
   return {};
 }
 

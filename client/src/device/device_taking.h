@@ -23,6 +23,7 @@ class DeviceTaking {
   Status take(const std::shared_ptr<DeviceOperation>& operation);
 
  private:
+  Status give_back(const std::shared_ptr<DeviceOperation>& taken);
   Status take_piece(const DeviceOperation& operation, uint32_t index, braid_ticket ticket);
   Status take_slices(const DeviceOperation& operation, const Rows& rows, braid_ticket ticket);
   Status queue_copy(const DeviceOperation& operation, const Rows& rows,

@@ -22,6 +22,7 @@ constexpr uint64_t kSleepNsMin = 20'000;
 constexpr uint64_t kSleepNsMax = 100'000;
 constexpr uint64_t kAwaitNs = 1'000'000'000;  // then it looks whether all is well
 constexpr uint64_t kStopNs = 2'000'000'000;
+constexpr uint64_t kRoomPauseNs = 20'000;
 constexpr int kFailedByte = 0xFF;  // NaN in every type of floats
 
 std::chrono::steady_clock::time_point wake_time(uint64_t deadline_ns) {
@@ -50,6 +51,7 @@ DeviceWorker::~DeviceWorker() {
 }
 
 void DeviceWorker::add(QueuedPiece piece) {
+  under_way_.fetch_add(1, std::memory_order_relaxed);
   State state = State::Working;
   {
     const std::lock_guard lock(mutex_);
@@ -57,8 +59,26 @@ void DeviceWorker::add(QueuedPiece piece) {
     has_incoming_ = true;
     state = state_;
   }
+  wake(state);
+}
+
+void DeviceWorker::wake(State state) {
   if (state == State::Sleeping) changed_.notify_all();
   if (state == State::AwaitingDaemon) tickets_.interrupt();
+}
+
+Status DeviceWorker::await_room(const DeviceRequest& request, uint64_t deadline_ns) const {
+  while (under_way_.load(std::memory_order_relaxed) >= kPiecesMax) {
+    BRAID_RETURN_IF_ERROR(failure());
+    if (now_ns() >= deadline_ns) {
+      return make_status(StatusCode::DeadlineExceeded,
+                         "the {}: {} pieces of earlier operations are under way, the limit, and "
+                         "none has ended in its time",
+                         request.text, kPiecesMax);
+    }
+    sleep_ns(kRoomPauseNs);
+  }
+  return {};
 }
 
 void DeviceWorker::fail(Status reason) {
@@ -102,13 +122,14 @@ braid_ticket DeviceWorker::ticket_of(const DeviceOperation& operation, uint32_t 
 }
 
 void DeviceWorker::release(const std::shared_ptr<DeviceOperation>& operation) {
+  State state = State::Working;
   {
     const std::lock_guard lock(mutex_);
     incoming_released_.push_back(operation);
     has_incoming_ = true;
+    state = state_;
   }
-  changed_.notify_all();
-  tickets_.interrupt();
+  wake(state);
 }
 
 void DeviceWorker::stop(Status reason, uint64_t deadline_ns) {
@@ -183,7 +204,11 @@ bool DeviceWorker::submit_staged() {
       piece.operation->tickets[piece.index] = ticket;
     }
     if (!request.stream_waits) changed_.notify_all();
-    if (piece.is_in_ring) flying_.push_back({piece, ticket});
+    if (piece.is_in_ring) {
+      flying_.push_back({piece, ticket});
+    } else {
+      count_end();
+    }
     staged_.pop_front();
     has_moved = true;
   }
@@ -222,7 +247,11 @@ bool DeviceWorker::collect_ended() {
     if (done == 0) break;
     words_.input_over.store(flying.piece.number);
     ++flying.piece.operation->collected;
-    if (flying.piece.operation->request.stream_waits) results_.push_back(std::move(flying));
+    if (flying.piece.operation->request.stream_waits) {
+      results_.push_back(std::move(flying));
+    } else {
+      count_end();
+    }
     flying_.pop_front();
     has_moved = true;
   }
@@ -238,6 +267,7 @@ bool DeviceWorker::stage_results() {
     stage(ended);
     words_.result_staged.store(ended.piece.result_number);
     results_.pop_front();
+    count_end();
     has_moved = true;
   }
   return has_moved;
@@ -291,7 +321,11 @@ void DeviceWorker::give_up(const Status& reason) {
 void DeviceWorker::abandon_all() {
   const auto abandon = [&](QueuedPiece piece, braid_ticket ticket) {
     if (piece.is_in_ring) words_.input_over.store(piece.number);
-    if (piece.operation->request.stream_waits) results_.push_back({std::move(piece), ticket});
+    if (piece.operation->request.stream_waits) {
+      results_.push_back({std::move(piece), ticket});
+    } else {
+      count_end();
+    }
   };
   for (FlyingPiece& flying : flying_) abandon(std::move(flying.piece), flying.ticket);
   flying_.clear();

@@ -13,6 +13,7 @@
 
 #include "device/device_operation.h"
 #include "device/words.h"
+#include "session.h"
 #include "tickets.h"
 
 namespace braid::client {
@@ -39,6 +40,10 @@ struct QueuedPiece {
 // integers. All functions but the constructor's may be called from any thread.
 class DeviceWorker {
  public:
+  // A caller who never waits is held from here on. Each piece has a ticket, and a job has twice as
+  // many of them.
+  static constexpr uint32_t kPiecesMax = Session::kDoneCapacity / 2;
+
   // `on_failure` is called once, by the worker's thread, when the fault is of this process; it ends
   // the job.
   DeviceWorker(Tickets& tickets, const Words& words, std::function<void(const Status&)> on_failure);
@@ -47,6 +52,10 @@ class DeviceWorker {
 
   // Pieces in the order of their numbers.
   void add(QueuedPiece piece);
+  // Before an operation is queued: waits until fewer than kPiecesMax pieces are under way, at most
+  // until `deadline_ns`. What the pieces need is all queued by then, so they end even where all
+  // streams share one queue of the GPU.
+  Status await_room(const DeviceRequest& request, uint64_t deadline_ns) const;
   // No stream waits in vain from now on. The first reason counts.
   void fail(Status reason);
   Status failure() const;
@@ -72,6 +81,8 @@ class DeviceWorker {
   };
 
   void run();
+  // It was in this state when there came something to do.
+  void wake(State state);
   bool take_incoming();
   bool submit_staged();
   Status submit(const QueuedPiece& piece, braid_ticket& ticket);
@@ -83,6 +94,9 @@ class DeviceWorker {
   void pause(uint64_t idle_since_ns);
   void await_daemon();
   void give_up(const Status& reason);
+  // From here on the piece needs nothing of this thread but, perhaps, that its ticket is given
+  // back.
+  void count_end() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
   bool has_work() const {
     return !staged_.empty() || !flying_.empty() || !results_.empty() || !released_.empty();
   }
@@ -100,6 +114,7 @@ class DeviceWorker {
   bool is_stopping_ = false;
   uint64_t stop_deadline_ns_ = UINT64_MAX;
   std::atomic<bool> has_incoming_ = false;
+  std::atomic<uint32_t> under_way_ = 0;  // pieces that were added and have not ended
 
   // For the thread alone.
   bool has_failed_ = false;

@@ -115,8 +115,9 @@ TEST_F(DeviceFailureTest, AGpuThatDoesNotComeToItIsNamedAtTheDeadline) {
 // At each of the calls that a sum makes.
 TEST_F(DeviceFailureTest, ACallOfCudaThatFailsEndsTheJob) {
   for (const std::string call :
-       {"cuMemcpyDtoHAsync:2", "cuStreamWriteValue32:3", "cuStreamWaitValue32:2",
-        "cuMemcpyHtoDAsync:3", "cuStreamWriteValue32:6", "cuEventRecord:2"}) {
+       {"cuMemcpyDtoHAsync:2", "cuStreamWriteValue32:3", "cuStreamWaitValue32:1",
+        "cuMemcpyHtoDAsync:3", "cuStreamBatchMemOp:2", "cuStreamWriteValue32:5",
+        "cuEventRecord:2"}) {
     in_process({{"FAKE_CUDA_FAIL", call}}, [&] {
       open();
       memory_ = numbers(kCount);
