@@ -182,6 +182,7 @@ class ThreadJob:
     master_address = "127.0.0.1"
     is_open = True
     arena_is_full = False
+    streams_can_wait = True  # Otherwise threads wait, and queue the copies of results.
 
     def __init__(self, world: World, rank: int, name: str) -> None:
         self.world, self.rank, self.name, self.world_size = world, rank, name, world.size
@@ -322,7 +323,7 @@ class ThreadJob:
 
     def test(self, ticket: int) -> bool:
         ended = self.wait_briefly(ticket, 0)
-        if ended and ticket in self._devices and self._devices[ticket].streams_wait:
+        if ended and ticket in self._devices and self._devices[ticket].streams_wait and self.streams_can_wait:
             self.arrive(ticket)
         return ended
 

@@ -251,6 +251,21 @@ def test_tensors_are_held_until_the_copies_are_over(gpu):
     run_ranks(2, work)
 
 
+def test_results_of_all_come_where_threads_wait_also_of_what_ends_before_it_is_waited_for(gpu):
+    def work(group, world):
+        group.engine.job.streams_can_wait = False
+        tensors = [gpu.put(torch.ones(2)), gpu.put(torch.ones(3))]
+        first = group.allreduce(tensors[:1])
+        group.barrier().wait()  # It ends here, and nobody has waited for it.
+        second = group.allreduce(tensors[1:])
+        for each in (first, second):
+            each.wait()
+        assert first.is_completed() and second.is_completed()
+        return tensors[0].tolist() + tensors[1].tolist()
+
+    assert run_ranks(2, work) == [[2] * 5] * 2
+
+
 def test_where_libbraid_cannot_take_tensors_from_the_gpu_threads_wait(gpu, caplog):
     from braid.errors import UnavailableError
 

@@ -126,6 +126,8 @@ class DeviceOperation:
         with self._lock:
             if not self._has_ended and not self._users:
                 error = self._test()
+                if error == [] and self._waiting_stream is None and self._mark is None:
+                    error = self._queue_copies()
                 if error is None or (self._mark is not None and not self._mark.query()):
                     return False
                 self._has_ended, self._held = True, None
@@ -147,6 +149,15 @@ class DeviceOperation:
             return [] if self._job.test(self._ticket) else None
         except BraidError as cause:
             return [cause]
+
+    def _queue_copies(self) -> list[BraidError] | None:
+        """As _test(). Where streams cannot wait, it may have ended in the CPU's memory: its results
+        come to the GPU when somebody waits for them."""
+        try:
+            devices.cuda.let_wait(self._job, self._ticket, self._device)
+        except BraidError as cause:
+            return [cause]
+        return self._test()
 
     def _begin_use(self) -> bool:
         """The ticket stays until _end_use(). False: the results are there, whichever stream looks."""
