@@ -133,3 +133,14 @@ def test_a_killed_rank_is_named_to_the_others(work):
     for result in done.results.values():
         assert re.search(r"\brank 1\b", result["text"]), result
         assert re.search(r"\brank 1\b", result["again"]), result
+
+
+@once
+def test_a_sum_that_a_killed_rank_owes_is_nan():
+    """The stream goes on behind it, and the next call says why."""
+    done = run("lost_sums.py", nodes=2, ranks_per_node=1, environment=fake_driver.ENVIRONMENT)
+    assert done.exit_code == KILLED, done.output
+    assert 0 in done.results, done.output
+    result = done.results[0]
+    assert result["good"] == [2.0] and result["lost"] is True and result["integers"] == [-1], result
+    assert re.search(r"\brank 1\b", result["error"]), result
