@@ -159,7 +159,7 @@ def test_explain_names_the_heat_of_a_late_ranks_gpu(gpus):
 @needs_browser
 @pytest.mark.skipif(IS_SANITIZED, reason="of the daemon it sees what the tests above see")
 def test_the_page_shows_gpus_where_there_are_some(gpus):
-    gpus.set(1, clock=1140, reasons=HEAT, temperature=91)
+    gpus.set(1, clock=1140, reasons=HEAT, temperature=91, ecc_uncorrected=1, pcie_width=8)
     with_gpus, without = Metrics(), Metrics()
     rows = "[...document.querySelectorAll('#gpus tbody tr')].map((row) => row.textContent)"
     with SingleDaemon(OFTEN, with_gpus.setting, environment=gpus.environment), Browser() as browser:
@@ -168,6 +168,9 @@ def test_the_page_shows_gpus_where_there_are_some(gpus):
         first, second = browser.run(rows)
         assert "1,980 MHz" in first and "none" in first
         assert "1,140 MHz" in second and "91 °C" in second and "slowed by heat since" in second
+        assert "1 uncorrectable memory error; 8 of 16 PCIe lanes" in second
+        # All of it is to be seen without scrolling sideways.
+        assert browser.run("(table => table.scrollWidth <= table.clientWidth)(document.querySelector('#gpus .wide'))")
     with SingleDaemon(without.setting), Browser() as browser:
         browser.open(f"http://127.0.0.1:{without.port}/")
         browser.until("document.querySelectorAll('#rails tbody tr').length === 1")

@@ -18,7 +18,7 @@ function troubles(gpu) {
     if (reason.name !== IDLE) found.push(`slowed by ${reason.name.replaceAll("_", " ")} since ${timeOf(reason.since)}`);
   }
   if (gpu.last_xid_at > 0) found.push(`Xid ${gpu.last_xid} at ${timeOf(gpu.last_xid_at)}`);
-  if (gpu.ecc_uncorrected > 0) found.push(`${gpu.ecc_uncorrected} uncorrectable memory errors`);
+  if (gpu.ecc_uncorrected > 0) found.push(`${gpu.ecc_uncorrected} uncorrectable memory error${gpu.ecc_uncorrected > 1 ? "s" : ""}`);
   if (gpu.pcie_width > 0 && gpu.pcie_width < gpu.pcie_width_max) found.push(`${gpu.pcie_width} of ${gpu.pcie_width_max} PCIe lanes`);
   return found;
 }
@@ -49,7 +49,7 @@ export function gpuTable(section, place) {
     numberColumn("Memory", (gpu) => gpu.memory_used_bytes, positive(bytes)),
     textColumn("Nearest rails", (gpu) => gpu.near_rails.join(", ") || UNKNOWN),
     textColumn("Ranks", ranks),
-    { title: "Trouble", value: (gpu) => troubles(gpu).length, show: showTroubles },
+    { title: "Trouble", name: true, value: (gpu) => troubles(gpu).length, show: showTroubles },
   ], { key: (gpu) => `${gpu.index} ${gpu.uuid}`, sortBy: 0, empty: "No GPUs." });
   return (status) => {
     const gpus = status.gpus ?? [];
