@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -27,7 +28,10 @@ using Environment = std::map<std::string, std::string>;
 /// Starts the program anew with these variables, for the test that calls this. Once per test.
 inline void run(const Environment& environment, const std::function<void()>& body) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::map<std::string, std::optional<std::string>> before;
   for (const auto& [name, value] : environment) {
+    const char* const had = std::getenv(name.c_str());
+    before[name] = had == nullptr ? std::nullopt : std::optional<std::string>(had);
     setenv(name.c_str(), value.c_str(), 1);
   }
   EXPECT_EXIT(
@@ -36,8 +40,12 @@ inline void run(const Environment& environment, const std::function<void()>& bod
         end_with_failures();
       },
       testing::ExitedWithCode(0), "");
-  for (const auto& [name, value] : environment) {
-    unsetenv(name.c_str());
+  for (const auto& [name, value] : before) {
+    if (value) {
+      setenv(name.c_str(), value->c_str(), 1);
+    } else {
+      unsetenv(name.c_str());
+    }
   }
 }
 
