@@ -94,9 +94,10 @@ import socket, struct, tempfile, threading
 from braid import Update, UpdateAction
 
 COUNT, MARK = 100_000, 123_456_789
+FOLDER = tempfile.TemporaryDirectory()
 
 def say_instead_of_mark(number):
-    path, mine = os.environ["BRAID_SOCKET"], tempfile.mkdtemp() + "/s"
+    path, mine = os.environ["BRAID_SOCKET"], FOLDER.name + "/s"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(mine)
     listener.listen()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 from datetime import timedelta
 
@@ -57,6 +58,9 @@ def async_save(rank: int) -> None:
     loaded = {"weight": torch.zeros(100), "step": 0}
     checkpoint.load(loaded, checkpoint_id=folder[0])
     assert loaded["step"] == 3 and torch.equal(loaded["weight"], saved["weight"]), loaded
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(folder[0])
 
 
 def monitored_barrier(rank: int) -> list[str]:

@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+#include "removed_path.h"
+
 namespace braid::testing {
 
 // What the fake library of this process says: see tests/fake_nvml/fake_nvml.cpp.
@@ -15,24 +17,21 @@ class FakeNvmlFile {
  public:
   explicit FakeNvmlFile(const std::string& text) {
     write(text);
-    ::setenv("FAKE_NVML_FILE", path_.c_str(), 1);
+    ::setenv("FAKE_NVML_FILE", path().c_str(), 1);
   }
   FakeNvmlFile(const FakeNvmlFile&) = delete;
   FakeNvmlFile& operator=(const FakeNvmlFile&) = delete;
-  ~FakeNvmlFile() {
-    ::unsetenv("FAKE_NVML_FILE");
-    std::remove(path_.c_str());
-  }
+  ~FakeNvmlFile() { ::unsetenv("FAKE_NVML_FILE"); }
 
   void write(const std::string& text) const {
-    const std::string next = path_ + ".next";
+    const std::string next = path() + ".next";
     std::ofstream(next) << text;
-    std::rename(next.c_str(), path_.c_str());
+    std::rename(next.c_str(), path().c_str());
   }
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_.get(); }
 
  private:
-  const std::string path_ = "/tmp/braid-fake-nvml-" + std::to_string(::getpid());
+  const RemovedPath path_{"/tmp/braid-fake-nvml-" + std::to_string(::getpid())};
 };
 
 }  // namespace braid::testing
