@@ -346,6 +346,25 @@ BRAID_API int braid_release(braid_job* job, braid_ticket ticket);
 BRAID_API int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out,
                          size_t bytes);
 
+/** How a job's operations on device memory are carried: all its ranks call it at the same point,
+ * once, before their first braid_submit_device, and all get the same answer. `stream` is a CUstream
+ * of this rank's GPU; NULL: that of the calling thread's context.
+ *
+ * `*levels` = 2: NCCL between the ranks of each node, and braid between the nodes, which then send
+ * 1/ranks-of-a-node of the bytes each. So go all-reduces, reduce-scatters, all-gathers and
+ * broadcasts of dynamic tensors with BRAID_DEVICE_STREAM_WAITS, from then on; other operations go
+ * in one level. It needs two nodes or more with the same number of ranks, more than one, each with
+ * a GPU of its own; ranks in the order of nodes; one NCCL (2.10 or newer) on all ranks, which is
+ * the process' own or found as libnccl.so.2; and streams that can wait.
+ * `*levels` = 1: braid alone. $BRAID_LEVELS=1 on any rank asks for it.
+ * `*levels` = 0: some rank cannot give braid device memory: use host memory.
+ *
+ * `reason`, of `bytes` bytes, gets why it is not 2 (cut off where it does not fit; NULL: nobody
+ * asks). It waits for all ranks; `timeout_ms` 0: as long as an operation. After an error (also a
+ * rank that does not come) the job has failed. Since 0.1.1. */
+BRAID_API int braid_open_levels(braid_job* job, void* stream, uint32_t timeout_ms, uint32_t* levels,
+                                char* reason, size_t bytes);
+
 #define BRAID_DEVICE_STREAM_WAITS                                                               \
   1u /**< results come into place by copies that are queued at once: braid_stream_wait does not \
         hold its caller. Of dynamic tensors. */

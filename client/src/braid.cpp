@@ -185,6 +185,18 @@ int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket*
   return asking_job(job, [&](Job& self) { return self.tickets().submit(operation, ticket); });
 }
 
+int braid_open_levels(braid_job* job, void* stream, uint32_t timeout_ms, uint32_t* levels,
+                      char* reason, size_t bytes) {
+  return with_job(job, [&](Job& self) -> Status {
+    if (levels == nullptr) return Status(StatusCode::InvalidArgument, "levels is NULL");
+    braid::client::LevelChoice choice;
+    BRAID_RETURN_IF_ERROR(self.open_levels(stream, timeout_ms, choice));
+    *levels = choice.levels;
+    if (reason != nullptr && bytes != 0) reason[choice.reason.copy(reason, bytes - 1)] = '\0';
+    return {};
+  });
+}
+
 int braid_submit_device(braid_job* job, const braid_operation* operation,
                         const braid_device_buffers* buffers, braid_ticket* ticket) {
   return asking_job(job,

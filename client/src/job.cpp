@@ -24,11 +24,12 @@ Status Job::start(const braid_job_options* options, std::unique_ptr<Job>& job) {
 
 Job::Job(JobRequest request)
     : process_(::getpid()),
-      rank_(request.rank),
-      session_(request.name),
-      timeouts_(request.timeout_ms),
-      registry_(session_, timeouts_, request.arena_bytes) {
-  opening_.emplace(std::move(request), session_, registry_.arenas());
+      request_(std::move(request)),
+      rank_(request_.rank),
+      session_(request_.name),
+      timeouts_(request_.timeout_ms),
+      registry_(session_, timeouts_, request_.arena_bytes) {
+  opening_.emplace(request_, session_, registry_.arenas());
 }
 
 Status Job::open() {
@@ -47,7 +48,7 @@ Status Job::open_within(uint32_t timeout_ms, bool& is_new) {
   opening_.reset();
   tickets_.emplace(session_, timeouts_, registry_, rank_, std::move(*opened));
   device_.emplace(session_, timeouts_, registry_, rank_, *tickets_,
-                  [this](const Status& failure) { end(failure); });
+                  [this](const Status& failure) { fail(failure); });
   is_new = true;
   return {};
 }
@@ -87,8 +88,12 @@ void Job::leave_at_exit(uint64_t deadline_ns) {
   device_->stop(closed(), deadline_ns);
 }
 
-// Because of what has happened here: the other ranks hear of it, nobody waits for an answer.
-void Job::end(const Status& failure) {
+Status Job::open_levels(void* stream, uint32_t timeout_ms, LevelChoice& choice) {
+  return device_->open_levels(
+      request_, stream, timeout_ms, [this] { return current_failure(); }, choice);
+}
+
+void Job::fail(const Status& failure) {
   const Lock lock(session_.mutex());
   if (!session_.failure().is_ok()) return;
   flatbuffers::FlatBufferBuilder builder;

@@ -53,6 +53,10 @@ class Job {
   Registry& registry() { return registry_; }
   Tickets& tickets() { return *tickets_; }
   DeviceBuffers& device() { return *device_; }
+  // All ranks at once: how many levels operations on device memory have.
+  Status open_levels(void* stream, uint32_t timeout_ms, LevelChoice& choice);
+  // Because of what has happened here: the other ranks hear of it, nobody waits for an answer.
+  void fail(const Status& failure);
   // What has ended the job, if it has failed.
   Status current_failure();
   // For how long the daemon is waited for; 0: without a limit.
@@ -66,10 +70,10 @@ class Job {
   explicit Job(JobRequest request);
   Status check_process() const;
   void leave_with(Lock& lock, std::string reason, uint64_t deadline_ns);
-  void end(const Status& failure);
   Status closed() const;
 
   const pid_t process_;
+  const JobRequest request_;
   const Rank rank_;
   Session session_;
   Timeouts timeouts_;  // with the session's mutex

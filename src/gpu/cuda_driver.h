@@ -15,21 +15,26 @@ namespace braid {
 // function that does not fit its version does not compile.
 #define BRAID_CUDA_FUNCTIONS(X)      \
   X(CtxGetCurrent, 4000)             \
+  X(CtxGetDevice, 2000)              \
   X(CtxGetStreamPriorityRange, 5050) \
   X(CtxPopCurrent, 4000)             \
   X(CtxPushCurrent, 4000)            \
+  X(DeviceGetUuid, 11040)            \
   X(EventCreate, 2000)               \
   X(EventDestroy, 4000)              \
   X(EventRecord, 2000)               \
   X(EventSynchronize, 2000)          \
   X(GetErrorName, 6000)              \
   X(GetErrorString, 6000)            \
+  X(MemAlloc, 3020)                  \
+  X(MemFree, 3020)                   \
   X(MemHostGetDevicePointer, 3020)   \
   X(MemHostRegister, 6050)           \
   X(MemHostUnregister, 4000)         \
   X(Memcpy2DAsync, 3020)             \
   X(MemcpyDtoHAsync, 3020)           \
   X(MemcpyHtoDAsync, 3020)           \
+  X(MemsetD8Async, 3020)             \
   X(PointerGetAttribute, 4000)       \
   X(StreamBatchMemOp, 11070)         \
   X(StreamCreateWithPriority, 5050)  \

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs random programs of collectives on device memory, over real daemons and the fake CUDA driver:
-//   device_programs [--first SEED] [--programs N] SOCKET...
+//   device_programs [--first SEED] [--programs N] [--node-ranks L] SOCKET...
 // Each program has two to four ranks, each a process; rank i's daemon is the one of SOCKET i,
-// around and around. Prints each program that fails, with its faults, and ends with 1 if there was
-// one.
+// around and around. With --node-ranks each SOCKET has L ranks, with a GPU each, and NCCL is the
+// fake one (tests/fake_nccl): they go in two levels. Prints each program that fails, with its
+// faults, and ends with 1 if there was one.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +28,8 @@ constexpr auto kHangs = std::chrono::seconds(150);
 constexpr auto kLook = std::chrono::milliseconds(2);
 
 int usage() {
-  std::fputs("usage: device_programs [--first SEED] [--programs N] SOCKET...\n", stderr);
+  std::fputs("usage: device_programs [--first SEED] [--programs N] [--node-ranks L] SOCKET...\n",
+             stderr);
   return 2;
 }
 
@@ -41,17 +43,21 @@ pid_t start_rank(const Program& program, uint32_t rank, const std::vector<std::s
   const std::string seed = std::to_string(program.seed);
   const std::string number = std::to_string(rank);
   const std::string node = std::to_string(master.master_node);
+  const std::string nodes = std::to_string(sockets.size());
+  const std::string node_ranks = std::to_string(program.node_ranks);
+  const size_t socket = program.node_ranks == 0 ? rank % sockets.size() : rank / program.node_ranks;
   ::execl("/proc/self/exe", "device_programs", "--rank", number.c_str(), seed.c_str(),
-          sockets[rank % sockets.size()].c_str(), master.master_address.c_str(), node.c_str(),
-          master.token.c_str(), nullptr);
+          nodes.c_str(), node_ranks.c_str(), sockets[socket].c_str(), master.master_address.c_str(),
+          node.c_str(), master.token.c_str(), nullptr);
   std::_Exit(127);
 }
 
 int be_rank(char** arguments) {
-  const auto rank = static_cast<uint32_t>(std::strtoul(arguments[0], nullptr, 10));
-  const Program program = program_of(std::strtoull(arguments[1], nullptr, 10));
-  const Place place = {arguments[2], arguments[3], std::strtoull(arguments[4], nullptr, 10),
-                       arguments[5]};
+  const auto number = [&](int index) { return std::strtoull(arguments[index], nullptr, 10); };
+  const auto rank = static_cast<uint32_t>(number(0));
+  const Program program =
+      program_of(number(1), static_cast<uint32_t>(number(2)), static_cast<uint32_t>(number(3)));
+  const Place place = {arguments[4], arguments[5], number(6), arguments[7]};
   const std::string faults = run_rank(program, rank, place);
   if (faults.empty()) return 0;
   std::printf("program %llu, rank %u: %s", static_cast<unsigned long long>(program.seed), rank,
@@ -96,7 +102,8 @@ bool run(const Program& program, const std::vector<std::string>& sockets, const 
   return is_right;
 }
 
-int run_all(uint64_t first, uint64_t programs, const std::vector<std::string>& sockets) {
+int run_all(uint64_t first, uint64_t programs, uint32_t node_ranks,
+            const std::vector<std::string>& sockets) {
   char address[256] = "";
   Place master;
   if (braid_master(sockets[0].c_str(), 0, address, sizeof(address), &master.master_node) !=
@@ -108,7 +115,8 @@ int run_all(uint64_t first, uint64_t programs, const std::vector<std::string>& s
   master.token = "device-programs-" + std::to_string(::getpid());
   uint64_t failed = 0;
   for (uint64_t seed = first; seed < first + programs; ++seed) {
-    if (!run(program_of(seed), sockets, master)) ++failed;
+    const auto nodes = static_cast<uint32_t>(sockets.size());
+    if (!run(program_of(seed, nodes, node_ranks), sockets, master)) ++failed;
     (void)std::fflush(stdout);
   }
   std::printf("%llu programs, %llu failed\n", static_cast<unsigned long long>(programs),
@@ -121,9 +129,10 @@ int run_all(uint64_t first, uint64_t programs, const std::vector<std::string>& s
 
 int main(int argc, char** argv) {
   using namespace braid::device_programs;
-  if (argc == 8 && std::strcmp(argv[1], "--rank") == 0) return be_rank(argv + 2);
+  if (argc == 10 && std::strcmp(argv[1], "--rank") == 0) return be_rank(argv + 2);
   uint64_t first = 1;
   uint64_t programs = 30;
+  uint32_t node_ranks = 0;
   std::vector<std::string> sockets;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -131,11 +140,13 @@ int main(int argc, char** argv) {
       first = std::strtoull(argv[++i], nullptr, 10);
     } else if (argument == "--programs" && i + 1 < argc) {
       programs = std::strtoull(argv[++i], nullptr, 10);
+    } else if (argument == "--node-ranks" && i + 1 < argc) {
+      node_ranks = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 10));
     } else if (argument.starts_with("-")) {
       return usage();
     } else {
       sockets.push_back(argument);
     }
   }
-  return sockets.empty() ? usage() : run_all(first, programs, sockets);
+  return sockets.empty() ? usage() : run_all(first, programs, node_ranks, sockets);
 }

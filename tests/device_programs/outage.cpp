@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank that adds up device memory until something dies:
-//   device_outage SOCKET MASTER_ADDRESS MASTER_NODE RANK WORLD_SIZE SEED TIMEOUT_MS
-// Says "adding" when the first sum is there. When a call fails it says what the call said, and
-// "released" when no stream waits any more. Each result is looked at in stream order, and must be
-// the sum or, when all is over, bytes of 0xFF. Ends with 0 if so.
+//   device_outage SOCKET MASTER_ADDRESS MASTER_NODE RANK WORLD_SIZE SEED TIMEOUT_MS [GPU]
+// With the number of its GPU it goes in two levels. Says "adding" when the first sum is there. When
+// a call fails it says what the call said, and "released" when no stream waits any more. Each
+// result is looked at in stream order, and must be the sum or, when all is over, bytes of 0xFF.
+// Ends with 0 if so.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -78,7 +79,7 @@ void launch(CUstream stream, void (*kernel)(void*), Tensor& tensor) {
 
 class Rank {
  public:
-  Rank(char** arguments)
+  Rank(char** arguments, const char* gpu)
       : size_(static_cast<uint32_t>(std::atoi(arguments[4]))),
         random_(std::strtoull(arguments[5], nullptr, 10)),
         timeout_ms_(static_cast<uint32_t>(std::atoi(arguments[6]))) {
@@ -101,9 +102,11 @@ class Rank {
     braid(braid_register(job_, &tensor, 1, &tensor_), "braid_register");
     cuda(cuInit(0), "cuInit");
     CUcontext context = nullptr;
-    cuda(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    const int device = gpu == nullptr ? 0 : std::atoi(gpu);
+    cuda(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
     cuda(cuCtxSetCurrent(context), "cuCtxSetCurrent");
     cuda(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (gpu != nullptr) open_levels();
     for (Tensor& memory : memories_) {
       cuda(cuMemAlloc(&memory.memory, kElementsMax * sizeof(int32_t)), "cuMemAlloc");
       cuda(cuMemAlloc(&memory.result, kElementsMax * sizeof(int32_t)), "cuMemAlloc");
@@ -147,6 +150,14 @@ class Rank {
     (void)std::fflush(stdout);
   }
 
+  void open_levels() {
+    uint32_t levels = 0;
+    char reason[256] = "";
+    braid(braid_open_levels(job_, stream_, 10'000, &levels, reason, sizeof(reason)),
+          "braid_open_levels");
+    if (levels != 2) end(std::string("not in two levels: ") + reason);
+  }
+
   // What failed; empty: nothing.
   std::string add(Tensor& tensor) {
     tensor.count = 1 + random_() % (random_() % 4 == 0 ? kElementsMax : 50'000);
@@ -186,14 +197,14 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 8) {
+  if (argc != 8 && argc != 9) {
     std::fputs(
         "usage: device_outage SOCKET MASTER_ADDRESS MASTER_NODE RANK WORLD_SIZE SEED "
-        "TIMEOUT_MS\n",
+        "TIMEOUT_MS [GPU]\n",
         stderr);
     return 2;
   }
-  Rank rank(argv + 1);
+  Rank rank(argv + 1, argv[8]);
   rank.add_up();
   rank.await_streams();
   rank.close();

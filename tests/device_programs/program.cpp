@@ -56,10 +56,11 @@ Step step_of(const Program& program, Choice& choice) {
   step.root = static_cast<uint32_t>(choice.below(size));
   step.count = count_of(step, size, choice);
   step.has_splits = step.collective == BRAID_ALL_TO_ALL && choice.one_in(2);
-  step.is_in_place = (step.collective == BRAID_ALL_REDUCE || step.collective == BRAID_BROADCAST) &&
-                     choice.one_in(2);
   step.are_results_apart =
       step.collective == BRAID_ALL_GATHER && step.count != 0 && choice.one_in(2);
+  step.is_in_place = !step.are_results_apart && choice.one_in(2) &&
+                     (step.collective == BRAID_ALL_REDUCE || step.collective == BRAID_BROADCAST ||
+                      step.collective == BRAID_ALL_GATHER);
   step.stream = static_cast<uint32_t>(choice.below(kStreams));
   step.stream_waits = !choice.one_in(4);
   step.delay_us = choice.one_in(2) ? 0 : static_cast<uint32_t>(choice.below(2000));
@@ -71,11 +72,16 @@ Step step_of(const Program& program, Choice& choice) {
 
 }  // namespace
 
-Program program_of(uint64_t seed) {
+Program program_of(uint64_t seed, uint32_t nodes, uint32_t node_ranks) {
   Choice choice(seed);
   Program program;
   program.seed = seed;
   program.ranks = 2 + static_cast<uint32_t>(choice.below(3));
+  program.node_ranks = node_ranks;
+  if (node_ranks != 0) {
+    program.ranks = nodes * node_ranks;
+    program.settings.emplace_back("FAKE_CUDA_DEVICES", std::to_string(node_ranks));
+  }
   program.groups = groups_of(program.ranks, choice);
   const uint64_t steps = 4 + choice.below(12);
   for (uint64_t i = 0; i < steps; ++i) program.steps.push_back(step_of(program, choice));

@@ -19,7 +19,7 @@ struct Step {
   uint32_t root = 0;               // in the group
   uint64_t count = 0;              // as braid_operation has it
   bool has_splits = false;         // all-to-all
-  bool is_in_place = false;        // input and result are one memory
+  bool is_in_place = false;        // one memory, with input or result in its place of the other
   bool are_results_apart = false;  // all-gather
   uint32_t stream = 0;             // of the rank
   bool stream_waits = true;
@@ -32,6 +32,7 @@ struct Step {
 struct Program {
   uint64_t seed = 0;
   uint32_t ranks = 0;
+  uint32_t node_ranks = 0;  // that are neighbours on a node; 0: ranks go around the nodes
   std::vector<std::vector<uint32_t>> groups;  // ranks of each, ascending
   std::vector<Step> steps;
   std::vector<std::pair<std::string, std::string>> settings;  // of the fake driver
@@ -39,7 +40,9 @@ struct Program {
 
 inline constexpr uint32_t kStreams = 3;
 
-Program program_of(uint64_t seed);
+// `node_ranks` 0: of two to four ranks, whichever node they are on. Else of so many ranks on each
+// of the nodes, which are to carry the first group in two levels.
+Program program_of(uint64_t seed, uint32_t nodes, uint32_t node_ranks);
 
 // How many elements rank `from` of a group gives to rank `to` in an all-to-all with splits.
 uint64_t split_of(const Step& step, uint32_t from, uint32_t to);

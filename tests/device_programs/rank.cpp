@@ -48,6 +48,7 @@ class Running {
     const size_t result_bytes = expected_.size();
     if (step_.is_in_place) {
       input_ = result_ = allocate(std::max(input_bytes, result_bytes));
+      if (step_.collective == BRAID_ALL_GATHER) input_ += rank * input_bytes;
       return;
     }
     input_ = allocate(input_bytes);
@@ -201,7 +202,8 @@ class Rank {
   Rank(const Program& program, uint32_t rank, const Place& place) : program_(program), rank_(rank) {
     cuda(cuInit(0), "cuInit");
     CUdevice device = 0;
-    cuda(cuDeviceGet(&device, 0), "cuDeviceGet");
+    const uint32_t own = program.node_ranks == 0 ? 0 : rank % program.node_ranks;
+    cuda(cuDeviceGet(&device, static_cast<int>(own)), "cuDeviceGet");
     cuda(cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
     cuda(cuCtxSetCurrent(context_), "cuCtxSetCurrent");
     streams_[0] = nullptr;
@@ -274,6 +276,19 @@ class Rank {
     tensor.backward_order = BRAID_NO_ORDER;
     tensor.dynamic = 1;
     braid(braid_register(jobs_.back(), &tensor, 1, &tensors_.back()), name);
+    if (program_.node_ranks != 0) open_levels(group, name);
+  }
+
+  // The first group has all ranks, so it has two, if streams can wait.
+  void open_levels(uint32_t group, const std::string& name) {
+    uint32_t levels = 0;
+    char reason[256] = "";
+    braid(braid_open_levels(jobs_[group], nullptr, 0, &levels, reason, sizeof(reason)), name);
+    const bool can_wait = std::ranges::none_of(program_.settings, [](const auto& setting) {
+      return setting.first == "FAKE_CUDA_WORDS" || setting.first == "BRAID_CUDA_WAIT";
+    });
+    if (levels == 0 || (group == 0 && levels != (can_wait ? 2 : 1)))
+      note(name + " has " + std::to_string(levels) + " levels: " + reason);
   }
 
   void begin(size_t index, uint32_t own) {

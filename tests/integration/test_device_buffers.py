@@ -10,20 +10,12 @@ import signal
 import time
 
 import pytest
-from braid_build import BUILD, IS_SANITIZED, ran
+from braid_build import ran
+from device_runs import CHILDREN, OUTAGE, OUTAGE_COUNT, PROGRAM_COUNT, PROGRAM_S, PROGRAMS, expect_released
 from real_cluster import Cluster, needs_daemons
 from trainer_process import Trainer
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
-
-PROGRAMS = str(BUILD / "bin" / "device_programs")
-OUTAGE = str(BUILD / "bin" / "device_outage")
-PROGRAM_COUNT = int(os.environ.get("BRAID_DEVICE_PROGRAMS") or (6 if IS_SANITIZED else 30))
-OUTAGE_COUNT = int(os.environ.get("BRAID_DEVICE_OUTAGES") or (3 if IS_SANITIZED else 9))
-# Far more than one takes.
-PROGRAM_S = 60
-# The processes have no thread but the fake driver's and libbraid's, and fork() early.
-CHILDREN = {"ASAN_OPTIONS": "detect_leaks=0:handle_segv=0"} if IS_SANITIZED else {}
 
 
 def test_random_programs_end_with_exact_results():
@@ -48,13 +40,6 @@ def start_ranks(cluster: Cluster, seed: int) -> list[Trainer]:
         )
         for rank, node in enumerate(cluster.nodes)
     ]  # fmt: skip
-
-
-def expect_released(trainer: Trainer, *names: str) -> None:
-    """It was told why, its streams went on, it left: and no result was neither a sum nor 0xFF."""
-    assert trainer.end() == 0, trainer.output()
-    assert "released after" in trainer.output()
-    assert any(name in trainer.output() for name in names), trainer.output()
 
 
 @pytest.mark.parametrize("dying", ["rank", "far daemon", "own daemon"])

@@ -5,14 +5,19 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include <braid.h>
 
 #include "base/status.h"
+#include "device/device_carrier.h"
 #include "device/device_lane.h"
 #include "device/device_operation.h"
 #include "device/device_request.h"
+#include "levels/level_report.h"
+#include "levels/two_levels.h"
+#include "opening.h"
 #include "operation.h"
 #include "registry.h"
 #include "session.h"
@@ -41,6 +46,10 @@ class DeviceBuffers {
   Status wait(braid_ticket ticket, uint32_t timeout_ms);
   Status release(braid_ticket ticket);
 
+  // All ranks of the job do it at once, and get one answer. Errors are the job's.
+  Status open_levels(const JobRequest& request, void* stream, uint32_t timeout_ms,
+                     std::function<Status()> job_failure, LevelChoice& choice);
+
   // An error names a ticket of one of these tensors.
   Status check_none_of(uint32_t first_tensor, size_t count);
   // The job is over: every stream that waits goes on soon. Calls nothing of CUDA.
@@ -50,9 +59,15 @@ class DeviceBuffers {
   static constexpr braid_ticket kDeviceBit = braid_ticket{1} << 63;
   static constexpr size_t kTicketsMax = Session::kDoneCapacity;
 
+  struct Taken {
+    std::shared_ptr<DeviceOperation> operation;
+    DeviceCarrier* carrier = nullptr;
+  };
+
   Status admit();
-  Status find_lane(const CudaDriver& driver, CUstream stream);
-  Status find(braid_ticket ticket, std::shared_ptr<DeviceOperation>& operation);
+  Status find_lane(CUstream stream);
+  Status carry(DeviceRequest request, Taken& taken);
+  Status find(braid_ticket ticket, Taken& taken);
 
   Session& session_;
   Timeouts& timeouts_;
@@ -63,12 +78,14 @@ class DeviceBuffers {
 
   std::mutex submit_mutex_;  // steps have the order of submission
   NextSteps next_steps_;
+  std::optional<LevelChoice> choice_;
 
   std::mutex mutex_;
   bool is_stopped_ = false;
-  std::unique_ptr<DeviceLane> lane_;  // stays, once it is there
+  std::unique_ptr<DeviceLane> lane_;   // stays, once it is there
+  std::unique_ptr<TwoLevels> levels_;  // the same
   braid_ticket next_ticket_ = kDeviceBit | 1;
-  std::unordered_map<braid_ticket, std::shared_ptr<DeviceOperation>> operations_;
+  std::unordered_map<braid_ticket, Taken> operations_;
 };
 
 }  // namespace braid::client

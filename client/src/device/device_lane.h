@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "device/device_carrier.h"
 #include "device/device_operation.h"
 #include "device/device_streams.h"
 #include "device/device_submissions.h"
@@ -28,7 +29,7 @@ namespace braid::client {
 // Where streams do not wait (gradients of a backward pass; a GPU or a setting that does not allow
 // it) a thread does: let_wait() waits for the daemon, and then queues the copies of the results.
 // All functions may be called from any thread.
-class DeviceLane {
+class DeviceLane : public DeviceCarrier {
  public:
   // `on_failure` ends the job.
   static Status open(const CudaDriver& driver, CUcontext context, Tickets& tickets,
@@ -51,17 +52,14 @@ class DeviceLane {
   // The same for several operations and what comes between them: `queue` runs in the context's
   // scope, and nothing else of the lane is queued meanwhile. `text` names it in errors.
   Status submit_by(const std::string& text, const std::function<Status(DeviceSubmissions&)>& queue);
-  // `stream` waits until the results are in place. If the operation's streams do not wait, this
-  // thread waits first, until they are in host memory.
-  Status let_wait(const std::shared_ptr<DeviceOperation>& operation, CUstream stream);
-  // Waits, at most until `deadline_ns`, until the results are in place or, if they are still to be
-  // taken, in host memory, and gives the operation's outcome; false: they are not yet.
-  Result<bool> await(DeviceOperation& operation, uint64_t deadline_ns);
-  // Nobody asks for the operation any more.
-  void release(const std::shared_ptr<DeviceOperation>& operation);
+  Status let_wait(const std::shared_ptr<DeviceOperation>& operation, CUstream stream) override;
+  Result<bool> await(DeviceOperation& operation, uint64_t deadline_ns) override;
+  void release(const std::shared_ptr<DeviceOperation>& operation) override;
 
   // Every stream that waits goes on soon, and nothing can be submitted any more. Calls nothing of
-  // CUDA.
+  // CUDA. fail() is for a lane that another thread may be submitting to; after stop() comes the
+  // end.
+  void fail(Status reason) { worker_.fail(std::move(reason)); }
   void stop(Status reason, uint64_t deadline_ns) { worker_.stop(std::move(reason), deadline_ns); }
 
  private:

@@ -136,6 +136,11 @@ Status DeviceStream::copy_to_devices(const uint8_t* host, const Rows& rows,
   return {};
 }
 
+Status DeviceStream::fill(CUdeviceptr memory, uint64_t bytes, uint8_t value) {
+  if (bytes == 0) return {};
+  return driver_.check(driver_.MemsetD8Async(memory, value, bytes, stream_), "cuMemsetD8Async");
+}
+
 Result<bool> DeviceStream::is_idle() const {
   const CUresult result = driver_.StreamQuery(stream_);
   if (result == CUDA_ERROR_NOT_READY) return false;

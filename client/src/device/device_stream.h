@@ -42,6 +42,9 @@ class DeviceStream {
   Status copy_to_devices(const uint8_t* host, const Rows& rows,
                          std::span<const CUdeviceptr> tensors);
 
+  Status fill(CUdeviceptr memory, uint64_t bytes, uint8_t value);
+
+  CUstream handle() const { return stream_; }
   // Whether all that was queued has ended; an error of the GPU.
   Result<bool> is_idle() const;
 

@@ -194,6 +194,11 @@ bool DeviceWorker::submit_staged() {
                           request.text));
       return true;
     }
+    // After the word: what comes when all is over is no input.
+    if (const Status reason = failure(); !reason.is_ok()) {
+      give_up(reason);
+      return true;
+    }
     braid_ticket ticket = 0;
     if (Status status = submit(piece, ticket); !status) {
       give_up(status);

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NCCL within the node and braid between nodes, on real daemons, the fake CUDA driver and the fake NCCL.
+
+More of them, for a change that concerns them: BRAID_DEVICE_PROGRAMS=2000 and BRAID_DEVICE_OUTAGES=200.
+"""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+from braid_build import ran
+from device_runs import CHILDREN, OUTAGE, OUTAGE_COUNT, PROGRAM_COUNT, PROGRAM_S, PROGRAMS, expect_released
+from real_cluster import Cluster, needs_daemons
+from trainer_process import Trainer
+
+pytestmark = [needs_daemons, pytest.mark.sanitized]
+
+NODE_RANKS = 2
+QUICK = ["control.peer_timeout_ms=2000"]
+TIMEOUT_MS = 3000
+# What another rank, or another node, hears of rank 2's local level.
+LOCAL_LEVEL = "NCCL between ranks 2 to 3"
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_random_programs_end_with_exact_results(nodes):
+    count = max(2, PROGRAM_COUNT // 2)
+    with Cluster(nodes=nodes) as cluster:
+        done = ran(
+            [PROGRAMS, "--programs", str(count), "--node-ranks", str(NODE_RANKS), "--first", str(1000 * nodes),
+             *(node.socket for node in cluster.nodes)],
+            timeout=PROGRAM_S * count,
+            env={**os.environ, **CHILDREN},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{count} programs, 0 failed" in done.stdout
+
+
+def start_ranks(cluster: Cluster, seed: int, faults: dict[int, dict[str, str]] | None = None) -> list[Trainer]:
+    """Two ranks on each node; some with a fault, as variables."""
+    master = cluster.nodes[0].address
+    size = NODE_RANKS * len(cluster.nodes)
+    ranks = []
+    for rank in range(size):
+        node, gpu = cluster.nodes[rank // NODE_RANKS], str(rank % NODE_RANKS)
+        command = [OUTAGE, node.socket, master, "0", str(rank), str(size), str(seed), str(TIMEOUT_MS), gpu]
+        own = {"FAKE_CUDA_DEVICES": str(NODE_RANKS), **CHILDREN, **(faults or {}).get(rank, {})}
+        ranks.append(Trainer(node, rank, command, {**os.environ, **own}))
+    return ranks
+
+
+@pytest.mark.parametrize("dying", ["rank", "far daemon", "own daemon"])
+def test_whatever_dies_streams_go_on(dying):
+    choice = random.Random(dying)
+    with Cluster(nodes=2, settings=QUICK) as cluster:
+        for seed in range(1, 1 + (OUTAGE_COUNT + 2) // 3):
+            ranks = start_ranks(cluster, seed)
+            for rank in ranks:
+                rank.wait_for("adding")
+            time.sleep(choice.uniform(0, 0.3))
+            if dying == "rank":
+                ranks[3].kill()
+                for rank in ranks[:3]:
+                    expect_released(rank, "rank 3")
+                continue
+            dead = 1 if dying == "far daemon" else 0
+            node = cluster.nodes[dead]
+            node.signal(signal.SIGKILL)
+            for number, rank in enumerate(ranks):
+                expect_released(rank, "braidd" if number // NODE_RANKS == dead else node.name)
+            node.restart()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"FAKE_NCCL_HANG": "30"},
+        {"FAKE_NCCL_FAIL": "ncclReduceScatter:12"},
+        {"FAKE_NCCL_ASYNC_ERROR": "25:6"},
+    ],
+    ids=["hangs", "fails", "has an error"],
+)
+def test_a_local_level_ends_in_time_and_is_named_on_all_nodes(fault):
+    with Cluster(nodes=2, settings=QUICK) as cluster:
+        for rank in start_ranks(cluster, 1, {2: fault}):
+            expect_released(rank, LOCAL_LEVEL)
+
+
+@pytest.mark.parametrize("function", ["ncclGetUniqueId", "ncclCommInitRank"])
+def test_a_local_level_that_does_not_begin_leaves_one_level(function):
+    """All ranks hear why, and the job goes on."""
+    with Cluster(nodes=2, settings=QUICK) as cluster:
+        for rank in start_ranks(cluster, 1, {2: {"FAKE_NCCL_FAIL": f"{function}:1"}}):
+            assert rank.end() == 1
+            assert "fault: not in two levels: rank 2: " in rank.output()
+            assert f"NCCL's {function} failed" in rank.output()
