@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank that adds up device memory until something dies:
 //   device_outage SOCKET MASTER_ADDRESS MASTER_NODE RANK WORLD_SIZE SEED TIMEOUT_MS [GPU]
-// With the number of its GPU it goes in two levels. Says "adding" when the first sum is there. When
-// a call fails it says what the call said, and "released" when no stream waits any more. Each
-// result is looked at in stream order, and must be the sum or, when all is over, bytes of 0xFF.
-// Ends with 0 if so.
+// With the number of its GPU it goes in two levels if it can, and says in how many. Says "adding"
+// when the first sum is there. When a call fails it says what the call said, and "released" when no
+// stream waits any more. Each result is looked at in stream order, and must be the sum or, when all
+// is over, bytes of 0xFF. Ends with 0 if so.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -155,7 +155,7 @@ class Rank {
     char reason[256] = "";
     braid(braid_open_levels(job_, stream_, 10'000, &levels, reason, sizeof(reason)),
           "braid_open_levels");
-    if (levels != 2) end(std::string("not in two levels: ") + reason);
+    say(std::to_string(levels) + " levels" + (levels == 2 ? "" : std::string(": ") + reason));
   }
 
   // What failed; empty: nothing.
