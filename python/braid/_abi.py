@@ -214,6 +214,10 @@ SIGNATURES = {
     "braid_copy_result": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t]),
     "braid_release": (c_int, [c_void_p, c_uint64]),
     "braid_take": (c_int, [c_void_p, c_uint64, c_uint32, c_void_p, c_size_t]),
+    "braid_open_levels": (
+        c_int,
+        [c_void_p, c_void_p, c_uint32, POINTER(c_uint32), c_char_p, c_size_t],
+    ),
     "braid_submit_device": (
         c_int,
         [c_void_p, POINTER(Operation), POINTER(DeviceBuffers), POINTER(c_uint64)],

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
-from ctypes import byref, c_uint64, c_void_p
+from ctypes import byref, c_uint32, c_uint64, c_void_p
 from typing import Any, NamedTuple
 
 from braid._abi import DEVICE_STREAM_WAITS, DeviceBuffers, Operation, Update
+from braid._arguments import milliseconds
+from braid._questions import wait_for_answer
 
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 _BUFFERS_BYTES = ctypes.sizeof(DeviceBuffers)
+_REASON_BYTES = 1024
 
 
 class DeviceMemory(NamedTuple):
@@ -36,6 +40,30 @@ class DeviceMixin:
     _open: Any
     _check: Any
     _insist: Any
+    # Held while levels are opened, which goes on where a signal's handler ends the wait for it.
+    _opening_levels: threading.Lock
+
+    def open_levels(self, stream: int, seconds: float | None = None) -> tuple[int, str]:
+        """Finds out with all ranks of the job how collectives of GPUs go. Each rank calls it once, at
+        the same point, before it submits the first one; it waits for the others.
+
+        2: in two levels, NCCL within each node and braid between nodes; 1: over braid alone; 0: not
+        from the GPU, because libbraid cannot take memory of some rank's. The second is why it is not
+        2. `stream` is a CUDA stream of this rank's GPU.
+        """
+        levels = c_uint32()
+        reason = ctypes.create_string_buffer(_REASON_BYTES)
+        self._open()
+        wait_for_answer(
+            lambda: self._open_levels(stream or None, milliseconds(seconds or None), levels, reason)
+        )
+        return levels.value, reason.value.decode(errors="replace")
+
+    def _open_levels(self, stream: int | None, timeout_ms: int, levels: Any, reason: Any) -> int:
+        with self._opening_levels:
+            return self._library.braid_open_levels(
+                self._open(), stream, timeout_ms, byref(levels), reason, _REASON_BYTES
+            )
 
     def submit_device(
         self, collective: int, tensor: int, step: int, reduction: int, root: int, dtype: int,

@@ -68,6 +68,7 @@ class Job(RegisteringMixin, ResultsMixin, DeviceMixin):
         self._library = library()
         # Held during a registration, which goes on where a signal's handler ends the wait for it.
         self._registering = threading.Lock()
+        self._opening_levels = threading.Lock()
         self._specs: dict[int, TensorSpec] = {}  # by handle
         self._opened_timeout_ms = milliseconds(timeout) or _DEFAULT_TIMEOUT_MS
         self._timeout_ms = self._opened_timeout_ms
@@ -132,7 +133,7 @@ class Job(RegisteringMixin, ResultsMixin, DeviceMixin):
         code = self._library.braid_leave(handle, reason)
         if code:
             return code
-        with self._registering:  # It has ended with the membership.
+        with self._registering, self._opening_levels:  # They have ended with the membership.
             return self._library.braid_close(handle)
 
     def check(self) -> None:

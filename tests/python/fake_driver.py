@@ -5,6 +5,7 @@ may touch here, and streams are the driver's. So libbraid's own copies and waits
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 import weakref
 from ctypes import byref, c_char_p, c_int, c_uint64, c_void_p
@@ -15,9 +16,13 @@ from typing import Any
 import made_up_gpu
 import torch
 
-LIBRARY = Path(__file__).resolve().parents[2] / "build/release/lib/fake_cuda/libcuda.so.1"
+_LIBRARIES = Path(__file__).resolve().parents[2] / "build/release/lib"
+LIBRARY = _LIBRARIES / "fake_cuda/libcuda.so.1"
+NCCL = _LIBRARIES / "fake_nccl/libnccl.so.2"
 # That the CPU may touch device memory is the double's need.
 ENVIRONMENT = {"FAKE_CUDA_UNIFIED": "1"}
+# Each of a node's two ranks has a GPU, and there is an NCCL that runs on such GPUs.
+TWO_GPUS = {**ENVIRONMENT, "FAKE_CUDA_DEVICES": "2", "BRAID_NCCL_LIBRARY": str(NCCL)}
 _NOT_READY = 600
 _NON_BLOCKING = 1
 _COUNTS = (
@@ -31,14 +36,18 @@ class _Counts(ctypes.Structure):
 
 
 class FakeDriverCuda(made_up_gpu.MadeUpCuda):
-    """Loads the driver, where libbraid finds it by its name. Its variables must be set before that."""
+    """Loads the driver, where libbraid finds it by its name. Its variables must be set before that.
+
+    The process has one GPU, by its local rank. Here its name is GPU, whichever it is.
+    """
 
     def __init__(self) -> None:
         self._driver = ctypes.CDLL(str(LIBRARY), mode=ctypes.RTLD_GLOBAL)
         self._context = c_void_p()
         self._call("cuInit", 0)
-        device = c_int()
-        self._call("cuDeviceGet", byref(device), 0)
+        device, count = c_int(), c_int()
+        self._call("cuDeviceGetCount", byref(count))
+        self._call("cuDeviceGet", byref(device), int(os.environ.get("LOCAL_RANK", "0")) % count.value)
         self._call("cuDevicePrimaryCtxRetain", byref(self._context), device)
         super().__init__(self._allocated)
 

@@ -38,6 +38,8 @@ class World:
         self.owners: dict[str, Owner] = {}
         self.failure = ""
         self.is_held = False
+        self.levels = 1  # As Job.open_levels() has it.
+        self.opened: set[int] = set()  # Ranks.
         # What was asked of owners: action by name and step.
         self.actions: list[UpdateAction] = []
 
@@ -196,6 +198,17 @@ class ThreadJob:
     def close(self) -> None:
         pass
 
+    def open_levels(self, stream: int, seconds: float | None = None) -> tuple[int, str]:
+        with self.world.changed:
+            assert self.rank not in self.world.opened
+            self.world.opened.add(self.rank)
+            self.world.changed.notify_all()
+            all_came = lambda: len(self.world.opened) == self.world.size or self.world.failure  # noqa: E731
+            assert self.world.changed.wait_for(all_came, DEADLINE_S), "not all ranks open levels"
+            if self.world.failure:
+                raise JobFailedError(self.world.failure)
+        return self.world.levels, "chosen by the test"
+
     def register(self, specs: list[braid.TensorSpec]) -> list[int]:
         handles = []
         for spec in specs:
@@ -271,6 +284,7 @@ class ThreadJob:
     ) -> int:  # fmt: skip
         """The input is read where it lies, as by a GPU that is in no hurry; so is the result written."""
         if self._tensors[tensor].dynamic:
+            assert self.world.levels < 2 or memory.result or memory.result_of_rank, "each rank takes its result"
             step = self._device_steps.get(tensor, 0)
             self._device_steps[tensor] = step + 1
         ticket = self.submit_raw(

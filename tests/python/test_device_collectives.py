@@ -151,6 +151,11 @@ def test_a_reduce_scatter_of_lists(gpu, op, sizes):
     assert gpu.holds_of == []
 
 
+def begin_with_one(group, gpu):
+    """In the first one all ranks wait for each other."""
+    group.allreduce([gpu.put(torch.ones(1))]).wait()
+
+
 def _options(op):
     from types import SimpleNamespace
 
@@ -159,6 +164,7 @@ def _options(op):
 
 def test_a_call_returns_before_the_operation_ends(gpu):
     def work(group, world):
+        begin_with_one(group, gpu)
         tensor = gpu.put(ramp(group.rank(), 4))
         if group.rank() == 0:
             started = group.allreduce([tensor])
@@ -177,6 +183,7 @@ def test_a_call_returns_before_the_operation_ends(gpu):
 
 def test_a_wait_with_a_timeout_holds_the_thread_no_longer(gpu):
     def work(group, world):
+        begin_with_one(group, gpu)
         if group.rank() == 0:
             started = group.allreduce([gpu.put(torch.ones(2))])
             with pytest.raises(Exception, match="still in flight after 0.05 s"):
@@ -233,6 +240,7 @@ def test_tensors_are_held_until_the_copies_are_over(gpu):
     import weakref
 
     def work(group, world):
+        begin_with_one(group, gpu)
         if group.rank() == 0:
             tensor = gpu.put(torch.ones(4))
             seen = weakref.ref(tensor)
@@ -266,19 +274,59 @@ def test_results_of_all_come_where_threads_wait_also_of_what_ends_before_it_is_w
     assert run_ranks(2, work) == [[2] * 5] * 2
 
 
-def test_where_libbraid_cannot_take_tensors_from_the_gpu_threads_wait(gpu, caplog):
-    from braid.errors import UnavailableError
+def test_where_libbraid_cannot_take_tensors_from_a_gpu_of_any_rank_threads_wait(gpu, caplog):
+    caplog.set_level("INFO", logger="braid")
 
     def work(group, world):
-        def refuse(*_):
-            raise UnavailableError("there is no CUDA driver")
-
-        group.engine.job.submit_device = refuse
+        world.levels = 0
         tensor = gpu.put(ramp(group.rank(), 4).t())
         for _ in range(2):
             group.allreduce([tensor], ReduceOp.MAX).wait()
         return seen_now(tensor)
 
     assert all(torch.equal(tensor, ramp(1, 4)) for tensor in run_ranks(2, work))
-    assert len([each for each in caplog.messages if "there is no CUDA driver" in each]) == 2  # One each rank.
+    assert [each.levelname for each in caplog.records if "through the CPU's memory" in each.message] == ["WARNING"]
     assert gpu.holds_of
+
+
+@pytest.mark.parametrize("levels, way", [(1, "go over braid alone"), (2, "go in two levels, NCCL within each node")])
+def test_the_way_of_a_job_s_tensors_is_found_out_and_logged_once(gpu, caplog, levels, way):
+    caplog.set_level("INFO", logger="braid")
+
+    def work(group, world):
+        world.levels = levels
+        group.barrier().wait()
+        assert group.rank() not in world.opened  # Who has no tensors on a GPU asks for nothing.
+        for _ in range(3):
+            begin_with_one(group, gpu)
+        assert world.opened == {0, 1}
+
+    run_ranks(2, work)
+    told = [each.message for each in caplog.records if "CUDA tensors of job threads" in each.message]
+    assert len(told) == 1 and way in told[0] and told[0].endswith("chosen by the test")
+
+
+def test_in_two_levels_each_rank_takes_its_result_also_where_nobody_asks_for_it(gpu):
+    """And nobody finds it in a tensor that is not to be changed."""
+
+    def work(group, world):
+        world.levels = 2
+        tensors = [gpu.put(ramp(group.rank(), 4)), gpu.put(ramp(group.rank(), 3).flip(0))]
+        group.broadcast(tensors, root=1).wait()
+        root = gpu.put(ramp(group.rank(), 5))
+        group.reduce([root], 0).wait()
+        return seen_now([*tensors, root])
+
+    for rank, (first, second, root) in enumerate(run_ranks(RANKS, work)):
+        assert torch.equal(first, ramp(1, 4)) and torch.equal(second, ramp(1, 3).flip(0))
+        assert torch.equal(root, ramp(rank, 5) if rank else sum(ramp(each, 5) for each in range(RANKS)))
+
+
+def test_what_ends_the_job_meanwhile_is_the_error_of_the_first_collective(gpu):
+    def work(group, world):
+        if group.rank() == 0:
+            world.fail("rank 1 on node 'b' was lost")
+            with pytest.raises(RuntimeError, match="rank 1 on node 'b' was lost"):
+                begin_with_one(group, gpu)
+
+    run_ranks(2, work)

@@ -2,11 +2,13 @@
 """Runs another trainer of this folder as if its tensors were on a GPU: `moved_to_gpu.py TRAINER ARGUMENTS…`.
 
 torch has no CUDA here, so the trainer's tensors stay the CPU's. What it gives to collectives, and DDP to braid's hook,
-is moved to the fake driver's device memory, and results come back when they are waited for.
+is moved to the fake driver's device memory, and results come back when they are waited for. Models' parameters count as
+on the GPU.
 """
 
 from __future__ import annotations
 
+import logging
 import runpy
 import sys
 import threading
@@ -20,11 +22,19 @@ sys.path.insert(0, str(HERE.parent))
 
 import report  # noqa: E402
 from fake_driver import FakeDriverCuda  # noqa: E402
+from made_up_gpu import GPU  # noqa: E402
 
 from braid.torch.ddp.hook import DDPHookState  # noqa: E402
 from braid.torch.group.carrying import CarryingMixin  # noqa: E402
 from braid.torch.operations import devices  # noqa: E402
 from braid.torch.operations.device_work import DeviceWork  # noqa: E402
+
+
+class Cuda(FakeDriverCuda):
+    def devices_of(self, tensors: Any) -> list[torch.device]:
+        listed = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+        is_model = any(isinstance(each, torch.nn.Parameter) for each in listed)
+        return [GPU] if is_model else super().devices_of(listed)
 
 
 class Moved:
@@ -129,8 +139,10 @@ class _OnGpu:
 
 
 def main() -> None:
-    cuda = FakeDriverCuda()
+    cuda = Cuda()
     devices.cuda = cuda
+    logging.getLogger("braid").setLevel(logging.INFO)
+    heard = report.Heard(logging.INFO)
     seen = {"collectives": 0, "buckets": 0, "host_waits_in_backward": 0}
     move(cuda, seen)
     tell = report.report
@@ -139,7 +151,7 @@ def main() -> None:
         counts = cuda.counts()
         threads = {thread.name for thread in threading.enumerate()}
         assert "MainThread" in threads
-        tell(**results, gpu={**seen, **counts, "holds_of": cuda.holds_of})
+        tell(**results, gpu={**seen, **counts, "holds_of": cuda.holds_of, "heard": heard.texts})
 
     report.report = told
     del sys.argv[0]

@@ -22,7 +22,6 @@ from torch.distributed import DistBackendError
 
 from braid import BraidError, Job, TensorSpec
 from braid._devices import DeviceMemory
-from braid.errors import NotFoundError, UnavailableError
 from braid.torch.operations import devices
 from braid.torch.operations.callbacks import current_origin
 from braid.torch.operations.device_blocks import Block
@@ -33,6 +32,17 @@ from braid.torch.operations.flight_record import Entry
 _log = logging.getLogger("braid")
 # A script that never waits is slowed down from here on.
 _IN_FLIGHT_MAX = 1024
+
+# Levels, and what a job's log says of them.
+HOST_MEMORY, ONE_LEVEL, TWO_LEVELS = 0, 1, 2
+_WAYS = {
+    HOST_MEMORY: (
+        logging.WARNING,
+        "are copied through the CPU's memory, and the thread that calls waits for that",
+    ),
+    ONE_LEVEL: (logging.INFO, "go over braid alone"),
+    TWO_LEVELS: (logging.INFO, "go in two levels, NCCL within each node and braid between nodes"),
+}
 
 
 class Collective(NamedTuple):
@@ -186,9 +196,8 @@ class DeviceOperations:
         self._tensor: int | None = None
         # libbraid takes a job's tensors from one GPU.
         self._device: torch.device | None = None
-        self._has_worked = False
-        # libbraid cannot take tensors from GPUs here.
-        self.is_refused = False
+        # As Job.open_levels() has it; None: no tensor of a GPU has come yet.
+        self._levels: int | None = None
         self._in_flight: deque[DeviceOperation] = deque()
         self._streams = SideStreams(WAITS)
 
@@ -198,23 +207,27 @@ class DeviceOperations:
         on = devices.cuda.devices_of(tensors)
         return (
             len(on) == 1
+            and current_origin() is None
             and all(map(devices.cuda.holds, tensors))
             and self.serves(on[0])
-            and current_origin() is None
         )
 
     def serves(self, device: torch.device) -> bool:
-        """Whether libbraid takes tensors from this GPU: the first one that is asked for, if any."""
-        if self._device is None:
-            self._device = device
-        return device == self._device and not self.is_refused
+        """Whether libbraid takes tensors from this GPU: the first one that is asked for, if any. All
+        ranks ask first at the same point, and wait for each other there."""
+        if self._levels is None:
+            self._open(device)
+        return device == self._device and self._levels != HOST_MEMORY
+
+    def goes_in_two_levels(self, device: torch.device) -> bool:
+        """Whether collectives of this GPU go over NCCL within each node, and braid between nodes."""
+        return self.serves(device) and self._levels == TWO_LEVELS
 
     def start(
         self, collective: Collective, given: Block, taken: Block | None,
         places: Sequence[int], device: torch.device, entry: Entry | None,
-    ) -> DeviceOperation | None:  # fmt: skip
-        """Starts one. Results come to `taken`, or for an all-gather to a place for each rank. None:
-        libbraid cannot take them from the GPU."""
+    ) -> DeviceOperation:  # fmt: skip
+        """Starts one. Results come to `taken`, or for an all-gather to a place for each rank."""
         refuse_handlers(self._lock, self._job.name)
         self.look()
         held = given, taken
@@ -229,22 +242,9 @@ class DeviceOperations:
                 self._in_flight.append(operation)
             if taken is not None and taken.room is not None:
                 operation.unpack(self._streams, taken)
-        except (NotFoundError, UnavailableError) as error:  # There is no driver, or an old one.
-            if self._has_worked:
-                raise as_distributed(error) from error
-            self.refuse(error)
-            return None
         except BraidError as error:
             raise as_distributed(error) from error
-        self._has_worked = True
         return operation
-
-    def refuse(self, error: BraidError) -> None:
-        """From here on threads wait for copies."""
-        if not self.is_refused:
-            self.is_refused = True
-            _log.warning("CUDA tensors of job %s are copied through the CPU's memory, and the thread "
-                         "that calls waits for that: %s", self._job.name, error)  # fmt: skip
 
     def look(self) -> None:
         """Lets go of what has ended. Never blocks, but where far too many are under way."""
@@ -271,6 +271,24 @@ class DeviceOperations:
     def let_go(self) -> None:
         """Forgets all of them: the job is closed, or closes now."""
         self._in_flight.clear()
+
+    def _open(self, device: torch.device) -> None:
+        """Agrees with all ranks on the way of the job's tensors."""
+        refuse_handlers(self._lock, self._job.name)
+        # On a stream of its own: libbraid learns the GPU from it, and the default stream's number is 0.
+        with self._attended(), self._lock, self._streams.on(device):
+            if self._levels is not None:
+                return
+            self._device = device
+            try:
+                levels, reason = self._job.open_levels(devices.cuda.current_stream(device))
+            except BraidError as error:
+                raise as_distributed(error) from error
+            self._levels = levels
+        if self._job.rank == 0:
+            level, text = _WAYS[levels]
+            because = f": {reason}" if reason else ""
+            _log.log(level, "CUDA tensors of job %s %s%s", self._job.name, text, because)
 
     def _submit(self, collective: Collective, memory: DeviceMemory) -> int:
         if self._tensor is None:
