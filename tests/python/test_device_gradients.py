@@ -187,3 +187,36 @@ def test_the_thread_that_trains_waits_for_nothing(gpu):
 
     first, second = run_ranks(RANKS, work)
     assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+@pytest.mark.parametrize("codec", ["none", "int8"])
+def test_in_two_levels_gradients_without_a_codec_stay_in_buckets(gpu, caplog, codec):
+    from braid.torch import set_codec
+
+    caplog.set_level("INFO", logger="braid")
+
+    def work(group, world):
+        world.levels = 2
+        submitted = []
+        job = group.engine.job
+        submit = job.submit_device
+        job.submit_device = lambda *arguments, **options: submitted.append(arguments[1]) or submit(
+            *arguments, **options
+        )
+        backward = Backward(group, gpu.put)
+        set_codec(backward.model, codec)
+        averages = [backward.step(number) for number in range(STEPS)]
+        return averages, submitted
+
+    right = averages(gpu, lambda tensor: tensor)
+    for (mine, submitted), other in zip(run_ranks(RANKS, work), right):
+        for step, expected in zip(mine, other):
+            for a, b in zip(step, expected):
+                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+        # Two buckets a step, in the collectives' own tensor, or from the third step on gradients.
+        if codec == "none":
+            assert len(submitted) == 2 * STEPS and len(set(submitted)) == 1
+        else:
+            assert len(set(submitted)) > 2
+    told = [each for each in caplog.messages if "by DDP's buckets, in two levels" in each]
+    assert len(told) == (codec == "none")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rank 1 is killed in the middle of its work, or raises, or asks for what cannot be; the others report what they are
-told: `failure.py WORK [raise | refused [destroy]]`."""
+told: `failure.py WORK [nobody | raise | refused [destroy]]`. With `nobody` it is something else that fails."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def delayed() -> Updated:
 
 
 def end_victim(*_: Any) -> None:
-    if dist.get_rank() == VICTIM:
+    if dist.get_rank() == VICTIM and sys.argv[2:] != ["nobody"]:
         if sys.argv[2:] == ["raise"]:
             raise KeyError("of the script")
         if sys.argv[2:3] == ["refused"]:

@@ -7,8 +7,9 @@ itself stay as they are (see claims.py), and DDP's built-in hooks work on braid'
 From enable() on the DDP hook comes under every DistributedDataParallel of a script that has never
 heard of braid. DDP on a braid group gets buckets as small as pays (see tensor_sizes.py), so that what
 is merged is the daemon's plan, and the hook just before its first forward pass, or before join()
-shadows one. What the script does itself comes first: a hook of its own stays and gets the script's
-buckets back (see own_buckets.py), and DDP keeps its buckets where it needs them for something else.
+shadows one. Where gradients go in two levels, buckets stay as they are. What the script does itself
+comes first: a hook of its own stays and gets the script's buckets back (see own_buckets.py), and DDP
+keeps its buckets where it needs them for something else.
 Nothing here may break a script: what does not work is logged once, and leaves DDP as it is.
 """
 
@@ -27,9 +28,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from braid.torch import is_on
 from braid.torch.ddp import claims, own_buckets
+from braid.torch.ddp.codecs import has_codecs
 from braid.torch.ddp.hook import DDPHookState, ddp_hook
 from braid.torch.ddp.tensor_sizes import smallest_tensor_bytes
 from braid.torch.group.process_group import BraidProcessGroup
+from braid.torch.operations import devices
 from braid.torch.operations.untraced import untraced
 
 _log = logging.getLogger("braid")
@@ -84,7 +87,7 @@ def _wrap_init(original: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        changed = _guarded(_with_small_buckets, signature, self, args, kwargs) if _plans else None
+        changed = _guarded(_with_fitting_buckets, signature, self, args, kwargs) if _plans else None
         if changed is None:
             original(self, *args, **kwargs)
         else:
@@ -209,10 +212,11 @@ def _leave_claimed(model: Any) -> None:
     _hooked.add(model)
 
 
-def _with_small_buckets(
+def _with_fitting_buckets(
     signature: inspect.Signature, model: Any, args: Any, kwargs: Any
 ) -> tuple[inspect.BoundArguments, tuple[float | None, Any]] | None:
-    """The constructor's arguments with small buckets, and the sizes that the script chose."""
+    """The constructor's arguments, with small buckets where gradients are planned, and the sizes that
+    the script chose."""
     try:
         bound = signature.bind(model, *args, **kwargs)
     except TypeError:
@@ -223,12 +227,23 @@ def _with_small_buckets(
     group = _group_of(given)
     if not isinstance(group, BraidProcessGroup):
         return None
+    chosen = given.get("bucket_cap_mb"), given.get("bucket_cap_mb_list")
     trained = [p for p in given["module"].parameters() if p.requires_grad]
+    if _go_in_two_levels(group, given["module"], trained):
+        return bound, chosen
     # A bucket is full with the parameter that brings it up to this: one byte, and it holds one.
     bytes_min = max(1, smallest_tensor_bytes(group, trained))
-    chosen = given.get("bucket_cap_mb"), given.pop("bucket_cap_mb_list", None)
+    given.pop("bucket_cap_mb_list", None)
     given["bucket_cap_mb"] = bytes_min / _MEBIBYTE
     return bound, chosen
+
+
+def _go_in_two_levels(group: BraidProcessGroup, module: Any, trained: list[Any]) -> bool:
+    """Whether gradients stay in DDP's buckets (see hook.py), which are then those of the script."""
+    on = devices.cuda.devices_of(trained)
+    if len(on) != 1 or has_codecs(module):
+        return False
+    return group.engine.on_devices.goes_in_two_levels(on[0])
 
 
 def _group_of(given: dict[str, Any]) -> Any:

@@ -55,11 +55,7 @@ def set_codec(model: torch.nn.Module, codec: str | Mapping[str, str]) -> None:
 
 def codec_of(model: torch.nn.Module, name: str, dtype: torch.dtype) -> str:
     """The codec of one parameter's gradient; empty: none."""
-    chosen = os.environ.get("BRAID_CODEC", NONE) or NONE
-    for pattern, text in _chosen.get(_without_ddp(model), []):
-        if fnmatch.fnmatchcase(name, pattern):
-            chosen = text
-            break
+    chosen = _chosen_for(model, name)
     if chosen == NONE:
         return ""
     if dtype != torch.float32:
@@ -70,11 +66,24 @@ def codec_of(model: torch.nn.Module, name: str, dtype: torch.dtype) -> str:
     return chosen
 
 
+def has_codecs(model: torch.nn.Module) -> bool:
+    """Whether one is chosen for any of its gradients by now."""
+    trained = (name for name, parameter in model.named_parameters() if parameter.requires_grad)
+    return any(_chosen_for(model, name) != NONE for name in trained)
+
+
 def because_of_codec(error: BraidError) -> str:
     """What stands before an error of a registration, if it may be about the environment's codec."""
     chosen = os.environ.get("BRAID_CODEC", NONE) or NONE
     is_about_codecs = isinstance(error, InvalidArgumentError) and "codec" in str(error)
     return f"BRAID_CODEC={chosen}: " if is_about_codecs and chosen != NONE else ""
+
+
+def _chosen_for(model: torch.nn.Module, name: str) -> str:
+    for pattern, text in _chosen.get(_without_ddp(model), []):
+        if fnmatch.fnmatchcase(name, pattern):
+            return text
+    return os.environ.get("BRAID_CODEC", NONE) or NONE
 
 
 def _without_ddp(model: Any) -> torch.nn.Module:

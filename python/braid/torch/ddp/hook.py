@@ -13,6 +13,9 @@ reduces and in which order they become ready (the second one's are DDP's rebuilt
 make up tensors that are large enough to be planned by themselves (see tensor_sizes.py). These are
 then registered, and from the third iteration on submitted.
 
+Where collectives of a GPU go in two levels, gradients without a codec stay in DDP's buckets: within a
+node NCCL adds them, for which few large operations are best, and planned tensors go over braid alone.
+
 (No postponed annotations in this file: DDP inspects those of the hook.)
 """
 
@@ -160,6 +163,11 @@ class DDPHookState:
         elif _have_one_twice(parameters for parameters, _ in seen):
             self._whole_because = "its buckets hold a parameter twice"
         buckets = [] if self._whole_because else self._gradients_of(seen)
+        device = next(iter(self._devices), None)  # DDP has all of a model's gradients on one.
+        if self._go_in_two_levels(buckets, device):
+            if self.group.rank() == 0:
+                _log.info("gradients of model %s go by DDP's buckets, in two levels", self._place.prefix)
+            return
         members = [m for bucket in buckets for m in members_of(bucket, self._bytes_min)]
         if len(members) > TENSORS_MAX:
             self._whole_because = f"it has {len(members)} tensors, {TENSORS_MAX} are the most"
@@ -167,11 +175,16 @@ class DDPHookState:
             _tell_whole(self._place.prefix, self._whole_because)
         elif members:
             try:
-                # DDP has all of a model's gradients on one device.
-                device = next(iter(self._devices), None)
                 self._gradients = GradientSet(self.group.engine, self._place, members, device)
             except BraidError as error:
                 raise as_distributed(error, because_of_codec(error)) from error
+
+    def _go_in_two_levels(
+        self, buckets: list[list[Gradient]], device: Optional[torch.device]
+    ) -> bool:
+        if device is None or not self.group.engine.on_devices.goes_in_two_levels(device):
+            return False
+        return not any(g.codec or g.shape is not None for bucket in buckets for g in bucket)
 
     def _gradients_of(
         self, seen: list[tuple[list[torch.Tensor], torch.dtype]]
