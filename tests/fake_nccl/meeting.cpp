@@ -56,8 +56,9 @@ std::size_t bytes_for(int ranks) {
 
 NcclResult Meeting::make_id(NcclUniqueId& id) {
   static_assert(sizeof(Shared) <= kMailboxesAt);
+  // Pages that nobody writes take no memory, so it has room for any number of ranks.
   const int file = memfd_create("fake_nccl", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, kMailboxesAt) != 0) {
+  if (file < 0 || ftruncate(file, bytes_for(kMostRanks)) != 0) {
     if (file >= 0) close(file);
     return refuse(NcclResult::SystemError, "there is no shared memory for a communicator");
   }
@@ -88,12 +89,10 @@ NcclResult Meeting::open(const NcclUniqueId& id) {
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   bytes_ = bytes_for(ranks_);
   void* memory = MAP_FAILED;
-  // All ranks give it the same size, or one is refused below.
-  if (file >= 0 && (lseek(file, 0, SEEK_END) >= static_cast<off_t>(bytes_) ||
-                    ftruncate(file, static_cast<off_t>(bytes_)) == 0)) {
+  if (file >= 0) {
     memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
   }
-  if (file >= 0) close(file);
   if (memory == MAP_FAILED) {
     return refuse(NcclResult::SystemError, "the process that made the unique id, " +
                                                std::to_string(parts.process) +

@@ -59,6 +59,9 @@ TEST(FakeNcclMeeting, EndsWhenARankDoesNotCome) {
     if (rank.rank == 1) return;
     EXPECT_EQ(rank.try_init(rank.comm), NcclResult::SystemError);
     EXPECT_EQ(last_error(), "rank 1 has not come in time");
+    EXPECT_EQ(ncclCommInitRank(&rank.comm, 3, rank.common.share_id(1, 0), 1),
+              NcclResult::InvalidArgument);
+    EXPECT_EQ(last_error(), "rank 1 is one of 3, others are of 2");
   });
 }
 
