@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,7 @@ void run_processes(int ranks, const Environment& environment, const RankBody& bo
         processes.push_back(process);
         continue;
       }
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is ended leaves nothing behind
       if (prepare) prepare(number);
       Rank rank(number, ranks, common);
       rank.open_gpu(number);
