@@ -11,6 +11,7 @@ in the host's own network.
 
 import os
 import socket
+import time
 from collections.abc import Callable
 
 from . import names
@@ -21,6 +22,7 @@ from .state import Cluster
 INTERFACE = "eth0"
 NODES_MAX = 250  # host numbers of one /24
 _CLUSTERS_MAX = 250
+_CARRIER_S = 60
 
 
 def choose_index(used: set[int], ports: list[int], loopback: bool) -> int:
@@ -83,6 +85,19 @@ def create(cluster: Cluster, connect: Callable[[Cluster], None] | None = None) -
                 f"link set {node.interface} up",
             ],
         )
+    if connect is None:
+        _await_carriers(cluster)
+
+
+def _await_carriers(cluster: Cluster) -> None:
+    """The kernel says later that a link is there: a second or more on a busy machine. A daemon that
+    starts before that has no rail."""
+    end = time.monotonic() + _CARRIER_S
+    for node in cluster.nodes:
+        while "NO-CARRIER" in run(["ip", "-n", node.namespace, "link", "show", node.interface]):
+            if time.monotonic() >= end:
+                raise ClusterError(f"{node.namespace}: {node.interface} has no carrier after {_CARRIER_S} s")
+            time.sleep(0.01)
 
 
 def _connect_by_bridge(cluster: Cluster) -> None:
