@@ -51,8 +51,9 @@ struct Tensor {
 
   static void fill(void* self) {
     auto& tensor = *static_cast<Tensor*>(self);
-    auto* data = static_cast<int32_t*>(fake_cuda_bytes(tensor.memory));
-    std::fill_n(data, tensor.count, 1);
+    std::fill_n(static_cast<int32_t*>(fake_cuda_bytes(tensor.memory)), tensor.count, 1);
+    // No sum of an operation before.
+    std::fill_n(static_cast<int32_t*>(fake_cuda_bytes(tensor.result)), tensor.count, 0);
   }
   static void look(void* self) {
     auto& tensor = *static_cast<Tensor*>(self);

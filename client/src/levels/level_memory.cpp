@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "levels/level_memory.h"
 
+#include <bit>
+#include <utility>
+
 namespace braid::client {
 namespace {
 
@@ -29,7 +32,7 @@ LevelMemory::LevelMemory(const CudaDriver& driver)
         BRAID_RETURN_IF_ERROR(driver_.check(driver_.MemAlloc(&allocated, bytes), "cuMemAlloc"));
         allocated_.push_back(allocated);
         // An address, of which nothing is read here.
-        memory = reinterpret_cast<uint8_t*>(allocated);
+        memory = std::bit_cast<uint8_t*>(allocated);
         return Status();
       }) {}
 

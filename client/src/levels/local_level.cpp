@@ -2,6 +2,7 @@
 #include "levels/local_level.h"
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -90,7 +91,7 @@ std::string name_of(const LevelPlace& place) {
                      place.rank_of(place.node, place.node_ranks - 1));
 }
 
-void* pointer(CUdeviceptr memory) { return reinterpret_cast<void*>(memory); }
+void* pointer(CUdeviceptr memory) { return std::bit_cast<void*>(memory); }
 
 }  // namespace
 
