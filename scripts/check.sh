@@ -99,9 +99,9 @@ integration_run() { # NAME SECONDS [PYTEST OPTION...]
 # Rooms whose tests a usual check runs under a sanitizer. ASan: what takes foreign input, or keeps memory for others.
 # TSan: what has threads; tests/unit/CMakeLists.txt leaves out the others altogether.
 readonly asan_rooms=(base gpu proto loop ipc control net codec engine update timeline messages operation planning
-  coordinator job telling config web client device daemon fake_cuda fake_nccl)
-readonly tsan_rooms=(base gpu loop ipc control net engine operation coordinator job telling web client device daemon
-  fake_cuda fake_nccl)
+  coordinator job telling config web client device levels daemon fake_cuda fake_nccl)
+readonly tsan_rooms=(base gpu loop ipc control net engine operation coordinator job telling web client device levels
+  daemon fake_cuda fake_nccl)
 # What the integration tests start.
 readonly programs=(braidd braidctl braid braid-bench braid-delay-line braid-example-trainer
   device_programs device_outage)

@@ -21,6 +21,8 @@ constexpr uint64_t kLookNs = 50'000;
 constexpr uint64_t kSleepNsMin = 20'000;
 constexpr uint64_t kSleepNsMax = 100'000;
 constexpr uint64_t kAwaitNs = 1'000'000'000;  // then it looks whether all is well
+// How long after a failure the GPU may take to come to the copies that were queued before it.
+constexpr uint64_t kInputGraceNs = 1'000'000'000;
 constexpr uint64_t kStopNs = 2'000'000'000;
 constexpr uint64_t kRoomPauseNs = 20'000;
 constexpr int kFailedByte = 0xFF;  // NaN in every type of floats
@@ -269,6 +271,7 @@ bool DeviceWorker::stage_results() {
     const FlyingPiece& ended = results_.front();
     const auto& after = ended.piece.result_after;
     if (after && !has_reached(words_.result_over.load(), *after)) break;
+    if (is_input_in_use(ended)) break;
     stage(ended);
     words_.result_staged.store(ended.piece.result_number);
     results_.pop_front();
@@ -276,6 +279,12 @@ bool DeviceWorker::stage_results() {
     has_moved = true;
   }
   return has_moved;
+}
+
+// The result may lie where the input does, and in two levels NCCL may still be writing that.
+bool DeviceWorker::is_input_in_use(const FlyingPiece& ended) const {
+  return has_failed_ && !has_reached(words_.input_staged.load(), ended.piece.number) &&
+         now_ns() < failed_ns_ + kInputGraceNs;
 }
 
 void DeviceWorker::stage(const FlyingPiece& ended) {
@@ -317,6 +326,7 @@ void DeviceWorker::give_up(const Status& reason) {
   if (!has_failed_) {
     fail(reason);
     has_failed_ = true;
+    failed_ns_ = now_ns();
     on_failure_(reason);
   }
   abandon_all();

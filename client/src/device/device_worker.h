@@ -88,6 +88,7 @@ class DeviceWorker {
   Status submit(const QueuedPiece& piece, braid_ticket& ticket);
   bool collect_ended();
   bool stage_results();
+  bool is_input_in_use(const FlyingPiece& ended) const;
   void stage(const FlyingPiece& piece);
   bool drop_released();
   void abandon_all();
@@ -118,6 +119,7 @@ class DeviceWorker {
 
   // For the thread alone.
   bool has_failed_ = false;
+  uint64_t failed_ns_ = 0;
   std::deque<QueuedPiece> staged_;   // whose inputs the streams are to stage
   std::deque<FlyingPiece> flying_;   // of rings: which the daemon has
   std::deque<FlyingPiece> results_;  // which the daemon has ended, for streams that wait
