@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "levels/two_levels.h"
 
+#include <atomic>
 #include <utility>
 
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct LevelOperation : DeviceOperation {
   using DeviceOperation::DeviceOperation;
 
   uint32_t number = 0;                                   // the words come to it
+  std::atomic<bool> is_queued = false;                   // what follows stays from then on
   std::vector<std::shared_ptr<DeviceOperation>> across;  // those of its pieces
   CUevent is_over = nullptr;
   Status local_failure;  // with the mutex of two levels
@@ -85,6 +87,13 @@ Status TwoLevels::submit(DeviceRequest request, std::shared_ptr<DeviceOperation>
   const auto operation = std::make_shared<LevelOperation>(std::move(request));
   const std::string& text = operation->request.text;
   const Status queued = lane_->submit_by(text, [&](DeviceSubmissions& submissions) {
+    operation->number = ++last_number_;
+    {
+      // Before: NCCL may wait for other ranks when it is called.
+      const std::lock_guard lock(mutex_);
+      in_flight_.push_back(operation);
+    }
+    watch_.wake();
     Status status = queue(*operation, submissions);
     if (!status) watch_.end_for(status.with_context(text));
     return status;
@@ -93,11 +102,7 @@ Status TwoLevels::submit(DeviceRequest request, std::shared_ptr<DeviceOperation>
     const Status reason = failure();
     return reason.is_ok() ? queued : reason;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    in_flight_.push_back(operation);
-  }
-  watch_.wake();
+  operation->is_queued = true;
   submitted = operation;
   return {};
 }
@@ -150,7 +155,6 @@ Status TwoLevels::queue_before(LevelOperation& operation, const LevelCut& cut,
     }
     pieces.push_back(std::move(piece));
   }
-  operation.number = ++last_number_;
   return before.write(memory_->reduced(), operation.number);
 }
 
@@ -263,17 +267,17 @@ Status TwoLevels::in_words_of_all(const Status& failure) const {
 Status TwoLevels::look_at(const LevelOperation& operation) const {
   const DeviceRequest& request = operation.request;
   if (now_ns() < request.deadline_ns) return {};
-  const auto standing = [&](std::string_view part) {
-    return make_status(StatusCode::DeadlineExceeded,
-                       "{} has not ended its part {} the network of the {} in time: a rank of the "
-                       "node has not come to it, or a GPU stands still",
-                       local_->name(), part, request.text);
-  };
-  if (!has_reached(memory_->reduced().load(), operation.number)) return standing("before");
+  const Status standing = make_status(
+      StatusCode::DeadlineExceeded,
+      "{} has not ended its part of the {} in time: a rank of the node has not come to it, or a "
+      "GPU stands still",
+      local_->name(), request.text);
+  if (!operation.is_queued || !has_reached(memory_->reduced().load(), operation.number))
+    return standing;
   const Word& result_over = lane_->streams().words().result_over;
   for (const auto& across : operation.across)
     if (!has_reached(result_over.load(), across->last_result)) return {};
-  return has_gathered(operation) ? Status() : standing("after");
+  return has_gathered(operation) ? Status() : standing;
 }
 
 bool TwoLevels::has_gathered(const LevelOperation& operation) const {
