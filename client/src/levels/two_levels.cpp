@@ -267,7 +267,7 @@ Status TwoLevels::in_words_of_all(const Status& failure) const {
 Status TwoLevels::look_at(const LevelOperation& operation) const {
   const DeviceRequest& request = operation.request;
   if (now_ns() < request.deadline_ns) return {};
-  const Status standing = make_status(
+  Status standing = make_status(
       StatusCode::DeadlineExceeded,
       "{} has not ended its part of the {} in time: a rank of the node has not come to it, or a "
       "GPU stands still",
