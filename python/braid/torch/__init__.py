@@ -20,6 +20,7 @@ _HOMES = {
     "BraidProcessGroup": "group.process_group",
     "DelayedOptimizer": "methods.delayed",
     "DiLoCo": "methods.local_steps",
+    "KFAC": "kfac.preconditioner",
     "PostLocalSGD": "methods.local_steps",
     "ShardedOptimizer": "methods.sharded",
     "DDPHookState": "ddp.hook",
