@@ -2,7 +2,7 @@
 """Gradient communication through braidd.
 
 `braid.Job` is the plain interface and needs nothing but Python; `braid.torch` attaches PyTorch.
-Importing this package loads no library: libbraid.so.0 is found and opened by the first `Job`.
+Importing this package loads no library: libbraid.so.0 is found and opened by what first needs it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from braid._abi import (
     UpdateFlag,
 )
 from braid._devices import DeviceMemory
+from braid._placing import Link, PlacedItem, Placement, place
 from braid._questions import Master, explain, master
 from braid._registering import Memory, TensorSpec
 from braid.errors import BraidError
@@ -32,9 +33,12 @@ __all__ = [
     "DType",
     "DeviceMemory",
     "Job",
+    "Link",
     "Master",
     "Memory",
     "Optimizer",
+    "PlacedItem",
+    "Placement",
     "Reduction",
     "StateBits",
     "StateSlot",
@@ -44,4 +48,5 @@ __all__ = [
     "UpdateFlag",
     "explain",
     "master",
+    "place",
 ]

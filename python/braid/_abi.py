@@ -185,6 +185,39 @@ class DeviceBuffers(ctypes.Structure):
     ]
 
 
+class PlaceItem(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("id", c_char_p),
+        ("shape", POINTER(c_uint64)),
+        ("dimensions", c_size_t),
+        ("cost_seconds", c_double),
+        ("bytes", c_uint64),
+    ]
+
+
+class PlaceOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("ranks", c_uint32),
+        ("rule", c_char_p),
+        ("startup_seconds", c_double),
+        ("seconds_per_byte", c_double),
+    ]
+
+
+class PlacementNumbers(ctypes.Structure):
+    """braid_placement: what is told of a placement besides its lists."""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("makespan_seconds", c_double),
+        ("bound_seconds", c_double),
+        ("is_optimal", c_uint32),
+        ("order_count", c_uint32),
+    ]
+
+
 # A braid_job* is a void* here; tickets and handles are plain integers.
 SIGNATURES = {
     "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
@@ -225,6 +258,18 @@ SIGNATURES = {
     "braid_stream_wait": (c_int, [c_void_p, c_uint64, c_void_p]),
     "braid_device_release": (c_int, [c_void_p, c_uint64]),
     "braid_explain": (c_int, [c_char_p, c_char_p, c_uint32, c_char_p, c_size_t]),
+    "braid_place": (
+        c_int,
+        [
+            POINTER(PlaceOptions),
+            POINTER(PlaceItem),
+            c_size_t,
+            POINTER(c_uint32),
+            POINTER(c_uint32),
+            POINTER(c_double),
+            POINTER(PlacementNumbers),
+        ],
+    ),
     "braid_error_message": (c_char_p, []),
     "braid_error_name": (c_char_p, [c_int]),
     "braid_version": (c_char_p, []),
