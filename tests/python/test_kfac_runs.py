@@ -42,3 +42,9 @@ def test_ranks_do_together_what_one_does(nodes, ranks_per_node, way):
 def test_some_ways_compute_something_else(nodes, ranks_per_node, way):
     for result in trained(nodes, ranks_per_node):
         assert 1e-9 < result["ways"][way]["far"] < 0.5 * result["moved"]
+
+
+@pytest.mark.parametrize(("nodes", "ranks_per_node"), SHAPES)
+def test_all_ranks_place_inverses_alike(nodes, ranks_per_node):
+    owners = [result["owners"] for result in trained(nodes, ranks_per_node)]
+    assert owners == owners[:1] * 4 and len(owners[0]) == 8

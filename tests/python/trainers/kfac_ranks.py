@@ -65,7 +65,7 @@ def main() -> None:
     mine = trained(ddp, kfac, rank, size)
     ways["ddp bf16"] = {"digest": digest(mine), "far": far(mine, by_one())}
     start = [parameter.detach() for parameter in make_model().parameters()]
-    report(ways=ways, moved=far(by_one(), start))
+    report(ways=ways, moved=far(by_one(), start), owners=kfac.placement.owners)
 
 
 main()

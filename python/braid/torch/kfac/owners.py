@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from braid.torch.kfac.factors import Factor
 
@@ -37,6 +37,7 @@ class FixedOwners:
 
     def __init__(self, owners: Owners) -> None:
         self.now = owners
+        self.placement: Any = None
 
     def note(self, place: int, seconds: float) -> None:
         """How long this rank took to invert a factor."""

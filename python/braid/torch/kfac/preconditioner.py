@@ -28,6 +28,7 @@ from braid.torch.kfac.inverses import METHODS
 from braid.torch.kfac.inverting import Inverses
 from braid.torch.kfac.layers import layers_of
 from braid.torch.kfac.owners import FixedOwners, by_layer, everybody, round_robin
+from braid.torch.kfac.placing import PlacedOwners
 from braid.torch.kfac.settings import Given, Numbers
 from braid.torch.kfac.updating import FactorUpdates
 
@@ -58,13 +59,14 @@ class KFAC:
     over all ranks: factors are those of that mean, however many ranks there are.
 
     `mode` says how the ranks divide the work:
-    - "spd": factors are averaged while the passes go on, and inverses go around;
+    - "spd": factors are averaged while the passes go on, and inverses are placed by their cost;
     - "mpd": factors are averaged in step(), and inverses go around;
     - "d": factors are averaged in step(), and each rank makes all inverses;
     - "dp": the owner of a layer makes its factors of its own batch alone.
 
     `failures` counts, by factor, what was not finite or had no inverse. Then the running average
-    stays as it was, and the last good inverse is used, on all ranks.
+    stays as it was, and the last good inverse is used, on all ranks. `placement` is what
+    braid.place() said last, if it was asked.
     """
 
     def __init__(
@@ -125,6 +127,10 @@ class KFAC:
     @property
     def failures(self) -> Mapping[str, int]:
         return self._failures.counts
+
+    @property
+    def placement(self) -> Any:
+        return self._owners.placement
 
     @torch.no_grad()
     def step(self) -> None:
@@ -199,9 +205,14 @@ class KFAC:
         count = len(self._factors)
         if self._size == 1 or self._mode == "d":
             return FixedOwners(everybody(count))
+        if self._mode == "mpd":
+            return FixedOwners(round_robin(count, self._size))
         if self._mode == "dp":
             return FixedOwners(by_layer(self._factors, self._size))
-        return FixedOwners(round_robin(count, self._size))
+        bytes_of = [
+            (self._method.elements(each.size) + 1) * each.dtype.itemsize for each in self._factors
+        ]
+        return PlacedOwners(self._group, self._factors, bytes_of)
 
     def _watch(self) -> None:
         watched = self._layers
