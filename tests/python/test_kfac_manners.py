@@ -68,6 +68,20 @@ def test_a_checkpoint_is_seen_once(reentrant):
     assert far(seen, trained_by_one(range(3))) < 1e-12
 
 
+def test_a_compiled_model_is_watched():
+    model = make_model()
+    kfac = kfac_of(model)
+    compiled = torch.compile(model, backend="eager")
+    seen = []
+    for step in range(3):
+        model.zero_grad()
+        differentiate(compiled, batch(step))
+        kfac.step()
+        seen.append(gradients_of(model))
+        descend(model)
+    assert far(seen, trained_by_one(range(3))) < 1e-12
+
+
 def test_its_state_goes_on_where_it_is_loaded():
     options: dict[str, Any] = {"damping": 0.02, "inv_update_steps": 2, "factor_decay": 0.9}
     model = make_model()
