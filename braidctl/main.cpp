@@ -12,6 +12,7 @@
 #include "braidctl/ctl_flows.h"
 #include "braidctl/ctl_jobs.h"
 #include "braidctl/ctl_pending.h"
+#include "braidctl/ctl_place.h"
 #include "braidctl/ctl_plan.h"
 #include "braidctl/ctl_ras.h"
 #include "braidctl/ctl_simulate.h"
@@ -88,6 +89,7 @@ int main(int argc, char** argv) {
   braid::FlowsCommand flows;
   braid::JobsCommand jobs;
   braid::PendingCommand pending;
+  braid::PlaceCommand place;
   braid::PlanCommand plan;
   braid::SimulateCommand simulate;
   braid::TopCommand top;
@@ -100,6 +102,7 @@ int main(int argc, char** argv) {
   const CLI::App* flows_command = braid::add_flows_command(app, flows);
   const CLI::App* jobs_command = braid::add_jobs_command(app, jobs);
   const CLI::App* pending_command = braid::add_pending_command(app, pending);
+  const CLI::App* place_command = braid::add_place_command(app, place);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
   const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
   const CLI::App* top_command = braid::add_top_command(app, top);
@@ -113,7 +116,7 @@ int main(int argc, char** argv) {
   if (app.get_subcommands().empty()) {
     std::fprintf(stderr,
                  "a subcommand is required: status, advise, explain, fit, flows, jobs, pending, "
-                 "plan, simulate, top, trace or tune\n");
+                 "place, plan, simulate, top, trace or tune\n");
     return kExitUsage;
   }
   if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
@@ -122,6 +125,7 @@ int main(int argc, char** argv) {
   if (flows_command->parsed()) return print(braid::run_flows(socket, flows));
   if (jobs_command->parsed()) return print(braid::run_jobs(socket, jobs));
   if (pending_command->parsed()) return print(braid::run_pending(socket, pending));
+  if (place_command->parsed()) return print(braid::run_place(place));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
   if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
   if (top_command->parsed()) return print(braid::run_top(socket, top));
