@@ -16,8 +16,12 @@ KILLED = 128 + 9
 
 @pytest.mark.parametrize(("nodes", "ranks_per_node"), [(1, 3), pytest.param(3, 1, marks=once)])
 @pytest.mark.parametrize(
-    "work", ["plain", "asynchronous", "ddp", "planned", "sharded", "half submitted", "delayed", "acco"]
-)
+    "work",
+    [
+        "plain", "asynchronous", "ddp", "planned", "sharded", "half submitted", "half submitted factors", "delayed",
+        "acco",
+    ],
+)  # fmt: skip
 def test_a_killed_rank_is_named_to_the_others(work, nodes, ranks_per_node):
     launcher = None
     if work == "planned":  # braid-run puts the hook under DDP.

@@ -56,13 +56,12 @@ def sharded() -> Updated:
 
 
 class HalfSubmitted:
-    """Gradients go to the daemons during the backward pass, in the middle of which the victim ends."""
+    """Something goes to the daemons during the backward pass, in the middle of which the victim ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Any) -> None:
+        """`make` gives what is stepped for a model: an optimizer, or a KFAC."""
         self.layers = torch.nn.ModuleList(torch.nn.Linear(100, 100) for _ in range(3))
-        self.optimizer = braid.torch.ShardedOptimizer(
-            self.layers.parameters(), torch.optim.AdamW, overlap_backward=True
-        )
+        self.stepped = make(self.layers)
 
     def __call__(self, step: int) -> None:
         first, second, third = self.layers
@@ -70,7 +69,20 @@ class HalfSubmitted:
         if step == LAST_STEP:
             values.register_hook(end_victim)
         third(second(values)).sum().backward()
-        self.optimizer.step()
+        self.stepped.step()
+
+
+def half_submitted() -> HalfSubmitted:
+    """Gradients."""
+    return HalfSubmitted(
+        lambda layers: braid.torch.ShardedOptimizer(
+            layers.parameters(), torch.optim.AdamW, overlap_backward=True
+        )
+    )
+
+
+def half_submitted_factors() -> HalfSubmitted:
+    return HalfSubmitted(braid.torch.KFAC)
 
 
 def acco() -> Updated:
@@ -108,14 +120,15 @@ def main() -> None:
         "asynchronous": lambda: asynchronous,
         "ddp": Ddp,
         "sharded": sharded,
-        "half submitted": HalfSubmitted,
+        "half submitted": half_submitted,
+        "half submitted factors": half_submitted_factors,
         "acco": acco,
         "delayed": delayed,
     }[sys.argv[1]]()
     work(0)
     try:
         for step in range(1, 1000):
-            if step == LAST_STEP and sys.argv[1] != "half submitted":
+            if step == LAST_STEP and not sys.argv[1].startswith("half submitted"):
                 end_victim()
             work(step)
     except RuntimeError as error:
