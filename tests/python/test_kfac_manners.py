@@ -106,6 +106,22 @@ def test_a_state_before_the_first_step_begins_anew():
     assert far(train(trained, kfac, range(2)), trained_by_one(range(2))) == 0
 
 
+def test_a_state_may_have_the_names_of_a_wrapped_model():
+    model = make_model()
+    kfac = kfac_of(model)
+    train(model, kfac, range(2))
+    state = copy.deepcopy(kfac.state_dict())
+    other = kfac_of(make_model())
+    other.load_state_dict({**state, "layers": {f"module.{name}": each for name, each in state["layers"].items()}})
+    for name, factors in other.state_dict()["layers"].items():
+        assert all(torch.equal(matrix, state["layers"][name][kind]) for kind, matrix in factors.items())
+
+
+def test_a_state_without_factors_is_refused():
+    kfac = kfac_of(make_model())
+    assert "it was saved without factors" in error_of(lambda: kfac.load_state_dict({"steps": 3}), ValueError)
+
+
 def test_a_state_of_another_model_is_refused():
     kfac = kfac_of(make_model())
     state = kfac.state_dict()

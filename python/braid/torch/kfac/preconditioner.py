@@ -167,8 +167,8 @@ class KFAC:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Loads the state of this class, or kfac-pytorch's. The next step() makes all inverses."""
         self._updates.refuse_begun("load_state_dict()")
-        layers = state_dict["layers"]
         names = {each.layer.name for each in self._layers}
+        layers = _layers_of_state(state_dict, names)
         if differing := sorted(names ^ set(layers)):
             raise ValueError(f"KFAC: the state is of other layers; differing: {differing[:4]}")
         for watched in self._layers:
@@ -316,6 +316,16 @@ def _check(
         )
     if isinstance(skip_layers, str):
         raise TypeError(f"KFAC: skip_layers is a list of patterns: [{skip_layers!r}]")
+
+
+def _layers_of_state(state_dict: Mapping[str, Any], names: set[str]) -> Mapping[str, Any]:
+    """By name. kfac-pytorch's names begin with a DistributedDataParallel's, if it was given one."""
+    if "layers" not in state_dict:
+        raise ValueError("KFAC: the state has no 'layers': it was saved without factors")
+    layers = state_dict["layers"]
+    if names & set(layers):
+        return layers
+    return {name.removeprefix("module."): factors for name, factors in layers.items()}
 
 
 def _check_matrix(factor: Factor, matrix: torch.Tensor | None) -> None:
