@@ -11,6 +11,9 @@ from cluster_runs import run
 
 torch = pytest.importorskip("torch")
 
+from in_process import run_ranks  # noqa: E402
+from torch.distributed import ReduceOp  # noqa: E402
+
 
 @cache
 def timed() -> list[Any]:
@@ -37,6 +40,17 @@ def test_gradients_of_ddp_have_the_timeout_that_was_set():
 
 def test_a_receive_has_the_timeout_that_was_set():
     assert "receive of rank 0 from rank 1: it has not ended within 2 s" in timed()[0]["received"]
+
+
+def test_a_group_s_reduce_takes_the_root_and_then_the_operation():
+    def work(group, world):
+        tensors = [torch.tensor([group.rank() + 1.0]) for _ in range(3)]
+        group.reduce(tensors[0], 1).wait()
+        group.reduce(tensors[1], 1, ReduceOp.MAX).wait()
+        group.reduce(tensors[2], root=1).wait()
+        return [tensor.item() for tensor in tensors]
+
+    assert run_ranks(2, work)[1] == [3.0, 2.0, 3.0]
 
 
 @cache

@@ -173,7 +173,9 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     ) -> Any:
         """An all-reduce whose result only the root looks at."""
         tensors = listed(tensors)
-        root = opts if isinstance(opts, int) else opts.rootRank if root is None else root
+        if isinstance(opts, int):
+            root, opts = opts, root  # As torch's own group has it: the root, and then the operation.
+        root = opts.rootRank if root is None else root
         op = op_of(opts)
         refuse_sparse(tensors)
         if carriage_of_reduction(tensors[0].dtype, op) is None:
