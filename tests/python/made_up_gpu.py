@@ -81,8 +81,8 @@ class MadeUpCuda(devices.Cuda):
         finally:
             self._current.stream = before
 
-    def let_wait(self, job: Any, ticket: int, device: torch.device) -> None:
-        job.stream_wait(ticket, self.current_stream(device))
+    def let_wait(self, job: Any, ticket: int, stream: int) -> None:
+        job.stream_wait(ticket, stream)
         self.settle(job, ticket)
 
     def settle(self, job: Any, ticket: int) -> None:

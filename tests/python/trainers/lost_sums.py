@@ -27,8 +27,8 @@ from braid.torch.operations import devices  # noqa: E402
 class Gpu(FakeDriverCuda):
     """Streams alone wait, as on a real one, whose memory no CPU reads."""
 
-    def let_wait(self, job: Any, ticket: int, device: torch.device) -> None:
-        job.stream_wait(ticket, self.current_stream(device))
+    def let_wait(self, job: Any, ticket: int, stream: int) -> None:
+        job.stream_wait(ticket, stream)
 
     def until_idle(self) -> None:
         self.settle(SimpleNamespace(name="of this script"), 0)

@@ -21,6 +21,13 @@ def listed(tensors: Any) -> list[torch.Tensor]:
     return [tensors] if isinstance(tensors, torch.Tensor) else tensors
 
 
+def flattened(outputs: Any) -> Sequence[torch.Tensor]:
+    """The tensors of lists by rank; tensors by themselves are returned as they are."""
+    if outputs and not isinstance(outputs[0], torch.Tensor):
+        return [tensor for tensors in outputs for tensor in tensors]
+    return outputs
+
+
 def op_of(opts: Any) -> Any:
     """Callers give an options object, a ReduceOp, or nothing (which means the sum)."""
     if opts is None:

@@ -14,18 +14,24 @@ from typing import Any
 
 import torch
 
-from braid.torch.group.arguments import carriage_of_copies, op_of, packable, timeout_ms_of
+from braid.torch.group.arguments import (
+    carriage_of_copies,
+    flattened,
+    op_of,
+    packable,
+    timeout_ms_of,
+)
 from braid.torch.group.on_devices import start_on_device
 from braid.torch.group.unheard import refuse_nans
 from braid.torch.operations import devices
 from braid.torch.operations import engine as _engine
 from braid.torch.operations.callbacks import current_origin
-from braid.torch.operations.carriage import carriage_of_reduction, refuse_sparse
+from braid.torch.operations.carriage import Carriage, carriage_of_reduction, refuse_sparse
 from braid.torch.operations.device_operations import Collective
 from braid.torch.operations.engine import Engine, Unpack, unpack_by_rank, unpack_whole
 from braid.torch.operations.flight_record import Entry
 from braid.torch.operations.profiling import ENDS_IN_ANY_THREAD, NAMES, ProfiledWork, is_profiling
-from braid.torch.operations.work import BraidWork, WorkList, finished, handed_out
+from braid.torch.operations.work import BraidWork, FutureWork, WorkList, finished, handed_out
 
 
 class CarryingMixin:
@@ -38,9 +44,9 @@ class CarryingMixin:
     checks_nans: bool
 
     def _reduce(
-        self, inputs: Any, outputs: Any, op: Any, opts: Any, timeout: Any = None, name: str = ""
-    ) -> BraidWork:
-        carriage = carriage_of_reduction(inputs[0].dtype, op)
+        self, inputs: Any, outputs: Any, carriage: Carriage, opts: Any, timeout: Any = None,
+        name: str = "",
+    ) -> FutureWork:  # fmt: skip
         count = sum(tensor.numel() for tensor in inputs) * carriage.per_element
         return self._run(
             _engine.ALL_REDUCE, carriage.dtype, count, inputs, outputs, opts, timeout,
@@ -143,58 +149,56 @@ class CarryingMixin:
         self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, opts: Any,
         timeout: Any = None, *, reduction: int = 0, root: int = 0, value: Any = None,
         name: str = "", splits: Any = None, meanwhile: Any = None,
-    ) -> BraidWork:  # fmt: skip
+    ) -> FutureWork:  # fmt: skip
         """One operation. `outputs` are tensors, or lists of them by rank for an all-gather."""
         value = outputs if value is None else value
-        profiled = is_profiling()
-        if profiled:
-            work = ProfiledWork(value, collective, inputs or value, name)
-        else:
-            work = BraidWork(value)
+        profiled = None
+        if is_profiling():
+            profiled = ProfiledWork(value, collective, inputs or value, name)
         if count == 0 and collective not in (_engine.BARRIER, _engine.ALL_TO_ALL):
+            work = BraidWork(value) if profiled is None else profiled
             work.finish()
             return work
         if self.checks_nans:
             refuse_nans(inputs, name or NAMES[collective], self._rank)
         entry = self._recorded(name or NAMES[collective], inputs, outputs, value)
-        nested = bool(outputs) and not isinstance(outputs[0], torch.Tensor)
-        flat = [t for block in outputs for t in block] if nested else outputs
-        on_devices = devices.cuda.devices_of([*flat, *inputs])
+        tensors = inputs if outputs is inputs else [*inputs, *flattened(outputs)]
+        on = devices.cuda.devices_of(tensors)
         timeout_ms = timeout_ms_of(opts, timeout)
         # To the profiler an event is asynchronous if it ends in another thread.
         wait = not (getattr(opts, "asyncOp", True) or (profiled and ENDS_IN_ANY_THREAD))
-        started = None
         try:
-            if on_devices and self.engine.on_devices.take([*flat, *inputs]):
+            if on and self.engine.on_devices.take(tensors, on):
                 if meanwhile is not None:
                     meanwhile()
                 how = Collective(
                     collective, dtype, count, reduction, root, timeout_ms,
                     *self.engine.splits_of(splits),
                 )  # fmt: skip
-                started = start_on_device(self.engine.on_devices, how, inputs, outputs, value, entry)
-            if started is None:
+                operations = self.engine.on_devices
+                work = start_on_device(operations, how, inputs, outputs, on[0], value, entry)
+                if profiled is not None:
+                    profiled.finish()
+                if wait:
+                    work.wait()  # Who asks for no asynchronous operation need not wait itself.
+            else:
+                work = BraidWork(value) if profiled is None else profiled
                 if entry is not None:
                     work.is_recorded_by(entry)
                 self.engine.run(
                     collective, dtype, count, [packable(tensor) for tensor in inputs],
-                    self._unpack(collective, outputs, on_devices), work,
+                    self._unpack(collective, outputs, on), work,
                     reduction=reduction, root=root, timeout_ms=timeout_ms, splits=splits,
-                    meanwhile=meanwhile, wait=wait or bool(on_devices),
+                    meanwhile=meanwhile, wait=wait or bool(on),
                 )  # fmt: skip
-                devices.cuda.hold(on_devices)
-            else:
-                if profiled:
-                    work.finish()
-                if wait:
-                    started.wait()  # Who asks for no asynchronous operation need not wait itself.
+                devices.cuda.hold(on)
         except Exception as error:
             if entry is not None:
                 entry.end(error)
             raise
-        if profiled:
-            work.call_ends()
-        return work if started is None else started
+        if profiled is not None:
+            profiled.call_ends()
+        return work
 
     def _unpack(self, collective: int, outputs: Any, on_devices: Any) -> Unpack | None:
         if not outputs:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from braid.torch.group.arguments import flattened
 from braid.torch.operations import devices
 from braid.torch.operations import engine as _engine
 from braid.torch.operations.device_blocks import (
@@ -23,35 +24,30 @@ from braid.torch.operations.flight_record import Entry
 
 def start_on_device(
     operations: DeviceOperations, collective: Collective, inputs: Sequence[torch.Tensor],
-    outputs: Any, value: Any, entry: Entry | None,
+    outputs: Any, device: torch.device, value: Any, entry: Entry | None,
 ) -> DeviceWork:  # fmt: skip
-    """Starts an operation on tensors of one GPU. `outputs` are tensors, or lists of them by rank for an
-    all-gather."""
-    by_rank = [[each] if isinstance(each, torch.Tensor) else each for each in outputs]
-    flat = [tensor for tensors in by_rank for tensor in tensors]
-    device = devices.cuda.devices_of([*inputs, *flat])[0]
-    with torch.no_grad():
-        given = block_of_inputs(inputs)
-        taken, places = _room(flat, by_rank, given, is_nested=bool(outputs) and by_rank[0] is outputs[0])
-        if not flat and operations.goes_in_two_levels(device):
-            taken = _unasked(collective, given)
-        operation = operations.start(collective, given, taken, places, device, entry)
+    """Starts an operation on tensors of that GPU. `outputs` are tensors, or lists of them by rank for
+    an all-gather."""
+    given = block_of_inputs(inputs)
+    taken: Block | None = None
+    places: Sequence[int] = ()
+    if outputs:
+        taken, places = _room(outputs, given)
+    elif operations.goes_in_two_levels(device):
+        taken = _unasked(collective, given)
+    operation = operations.start(collective, given, taken, places, device, entry)
     return DeviceWork(value, operation, device)
 
 
-def _room(
-    flat: Sequence[torch.Tensor], by_rank: Sequence[Sequence[torch.Tensor]], given: Block, *,
-    is_nested: bool,
-) -> tuple[Block | None, list[int]]:  # fmt: skip
+def _room(outputs: Any, given: Block) -> tuple[Block, Sequence[int]]:
     """Where results go: one block, or, for an all-gather into tensors that lie apart, a place for each
     rank."""
-    if not flat:
-        return None, []
-    if is_nested and one_block(flat) is None:
-        places = [one_block(tensors) for tensors in by_rank]
+    flat = flattened(outputs)
+    if flat is not outputs and one_block(flat) is None:
+        places = [one_block(tensors) for tensors in outputs]
         if all(places):
             return Block(flat, None, 0), places
-    return block_of_outputs(flat, given), []
+    return block_of_outputs(flat, given), ()
 
 
 def _unasked(collective: Collective, given: Block) -> Block | None:

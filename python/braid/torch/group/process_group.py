@@ -152,10 +152,11 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         op = op_of(opts)
         works = []
         for group in same_dtype_runs(tensors):
-            if group[0].is_sparse or carriage_of_reduction(group[0].dtype, op) is None:
+            carriage = carriage_of_reduction(group[0].dtype, op)
+            if carriage is None or group[0].is_sparse:
                 works.append(self._reduced_by_gloo(group, op))
             else:
-                works.append(self._reduce(group, group, op, opts, timeout))
+                works.append(self._reduce(group, group, carriage, opts, timeout))
         return self._out(works)
 
     allreduce_coalesced = allreduce
@@ -163,9 +164,10 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
     def future_sum(self, tensor: torch.Tensor) -> torch.futures.Future[list[torch.Tensor]]:
         """allreduce() with the future at once: in every torch it is one that knows what callbacks
         of scripts need, which is lost where a Work goes through C++."""
-        if tensor.is_sparse or carriage_of_reduction(tensor.dtype, ReduceOp.SUM) is None:
+        carriage = carriage_of_reduction(tensor.dtype, ReduceOp.SUM)
+        if carriage is None or tensor.is_sparse:
             return self.allreduce([tensor]).get_future()
-        return self._reduce([tensor], [tensor], ReduceOp.SUM, None).get_future()
+        return self._reduce([tensor], [tensor], carriage, None).get_future()
 
     @untraced
     def reduce(
@@ -178,10 +180,11 @@ class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGrou
         root = opts.rootRank if root is None else root
         op = op_of(opts)
         refuse_sparse(tensors)
-        if carriage_of_reduction(tensors[0].dtype, op) is None:
+        carriage = carriage_of_reduction(tensors[0].dtype, op)
+        if carriage is None:
             return self._out([self._reduce_by_gloo(tensors, op, root)])
         outputs = tensors if root == self._rank else []
-        return self._out([self._reduce(tensors, outputs, op, opts, timeout, name="reduce")])
+        return self._out([self._reduce(tensors, outputs, carriage, opts, timeout, name="reduce")])
 
     @untraced
     def broadcast(

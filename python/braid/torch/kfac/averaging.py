@@ -96,7 +96,7 @@ class FactorAverages:
         ranks in it; the memory is not the caller's. Raises the first error of the step, after which
         nothing else is taken."""
         place = self._places[id(factor)]
-        with self._engine.attended():
+        with self._engine.attended:
             self._take(place, use)
         if self._flight.error is not None:
             error = self._flight.error

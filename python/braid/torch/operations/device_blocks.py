@@ -8,6 +8,7 @@ the current stream has, and taken out of such a block likewise. Nobody waits for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 import torch
 
@@ -47,7 +48,7 @@ class Block:
     own, if the tensors do not make up a block themselves."""
 
     def __init__(self, tensors: Tensors, room: torch.Tensor | None, address: int) -> None:
-        self.tensors = tensors
+        self.tensors = tuple(tensors)  # Who has given a list may change it.
         self.room = room
         self.address = address
 
@@ -72,17 +73,14 @@ def block_of_inputs(tensors: Tensors) -> Block:
 
 
 def block_of_outputs(tensors: Tensors, given: Block) -> Block:
-    """For a result. `given` is the operation's input, whose room it takes where tensors are the same."""
+    """For a result. `given` is the operation's input, whose block it takes where tensors are the same."""
+    if len(tensors) == len(given.tensors) and all(map(is_, tensors, given.tensors)):
+        return given
     address = one_block(tensors)
     if address is not None:
         return Block(tensors, None, address)
-    room = given.room
-    is_same = len(tensors) == len(given.tensors) and all(
-        one is other for one, other in zip(tensors, given.tensors)
-    )
-    if room is None or not is_same:
-        nbytes = sum(tensor.nbytes for tensor in tensors)
-        room = devices.cuda.vector(nbytes, torch.uint8, devices.cuda.device_of(tensors[0]))
+    nbytes = sum(tensor.nbytes for tensor in tensors)
+    room = devices.cuda.vector(nbytes, torch.uint8, devices.cuda.device_of(tensors[0]))
     return Block(tensors, room, room.data_ptr())
 
 

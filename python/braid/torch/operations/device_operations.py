@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -66,17 +66,17 @@ class DeviceOperation:
     """
 
     def __init__(
-        self, job: Job, ticket: int, device: torch.device, held: Any, entry: Entry | None,
-        attended: Callable[[], AbstractContextManager[None]],
+        self, job: Job, ticket: int, device: torch.device, stream: int, held: Any,
+        entry: Entry | None, attended: AbstractContextManager[None],
     ) -> None:  # fmt: skip
-        """`attended` keeps the job open."""
+        """`stream` was current at the submission. `attended` keeps the job open."""
         self._job = job
         self._ticket = ticket
         self._device = device
         self._held = held
         self._entry = entry
         self._attended = attended
-        self._stream = devices.cuda.current_stream(device)
+        self._stream = stream
         # Behind what takes the results to where they belong, if that is not where they come.
         self._mark: Any = None
         # Re-entrant: a signal's handler may look at what its thread was looking at.
@@ -89,7 +89,8 @@ class DeviceOperation:
     def unpack(self, streams: SideStreams, block: Block) -> None:
         """Once, by the thread that has submitted it: takes results out of a block's room."""
         with streams.on(self._device):
-            devices.cuda.let_wait(self._job, self._ticket, self._device)
+            stream = devices.cuda.current_stream(self._device)
+            devices.cuda.let_wait(self._job, self._ticket, stream)
             block.unpack()
             self._mark = devices.cuda.mark(self._device)
 
@@ -98,9 +99,9 @@ class DeviceOperation:
         stream = devices.cuda.current_stream(self._device)
         if stream != self._waiting_stream and self._begin_use():
             try:
-                with self._attended():
+                with self._attended:
                     if self._mark is None:
-                        devices.cuda.let_wait(self._job, self._ticket, self._device)
+                        devices.cuda.let_wait(self._job, self._ticket, stream)
                     else:
                         devices.cuda.wait_for_mark(self._device, self._mark)
             except BraidError as cause:
@@ -122,7 +123,7 @@ class DeviceOperation:
         """Holds the thread until the operation has ended, at most so long, and raises its error."""
         if self._begin_use():
             try:
-                with self._attended():
+                with self._attended:
                     self._job.wait(self._ticket, seconds)
                 if self._mark is not None:
                     self._mark.synchronize()
@@ -164,7 +165,8 @@ class DeviceOperation:
         """As _test(). Where streams cannot wait, it may have ended in the CPU's memory: its results
         come to the GPU when somebody waits for them."""
         try:
-            devices.cuda.let_wait(self._job, self._ticket, self._device)
+            stream = devices.cuda.current_stream(self._device)
+            devices.cuda.let_wait(self._job, self._ticket, stream)
         except BraidError as cause:
             return [cause]
         return self._test()
@@ -187,7 +189,7 @@ class DeviceOperation:
 class DeviceOperations:
     """The operations of one job on CUDA tensors. Any thread may call."""
 
-    def __init__(self, job: Job, attended: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, job: Job, attended: AbstractContextManager[None]) -> None:
         """`attended` keeps the job open, or raises where it is being closed."""
         self._job = job
         self._attended = attended
@@ -201,10 +203,10 @@ class DeviceOperations:
         self._in_flight: deque[DeviceOperation] = deque()
         self._streams = SideStreams(WAITS)
 
-    def take(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether an operation on these goes this way: they are on one GPU, and no callback starts it.
-        Callbacks that run on threads of their own come in another order on other ranks."""
-        on = devices.cuda.devices_of(tensors)
+    def take(self, tensors: Sequence[torch.Tensor], on: Sequence[torch.device]) -> bool:
+        """Whether an operation on these, which are `on` those GPUs, goes this way: all are on one GPU,
+        and no callback starts it. Callbacks that run on threads of their own come in another order on
+        other ranks."""
         return (
             len(on) == 1
             and current_origin() is None
@@ -230,15 +232,16 @@ class DeviceOperations:
         """Starts one. Results come to `taken`, or for an all-gather to a place for each rank."""
         refuse_handlers(self._lock, self._job.name)
         self.look()
-        held = given, taken
+        stream = devices.cuda.current_stream(device)
         memory = DeviceMemory(
-            given.address, 0 if taken is None else taken.address,
-            devices.cuda.current_stream(device), places, streams_wait=True,
-        )  # fmt: skip
+            given.address, 0 if taken is None else taken.address, stream, places, streams_wait=True
+        )
         try:
-            with self._attended(), self._lock:
+            with self._attended, self._lock:
                 ticket = self._submit(collective, memory)
-                operation = DeviceOperation(self._job, ticket, device, held, entry, self._attended)
+                operation = DeviceOperation(
+                    self._job, ticket, device, stream, (given, taken), entry, self._attended
+                )
                 self._in_flight.append(operation)
             if taken is not None and taken.room is not None:
                 operation.unpack(self._streams, taken)
@@ -276,7 +279,7 @@ class DeviceOperations:
         """Agrees with all ranks on the way of the job's tensors."""
         refuse_handlers(self._lock, self._job.name)
         # On a stream of its own: libbraid learns the GPU from it, and the default stream's number is 0.
-        with self._attended(), self._lock, self._streams.on(device):
+        with self._attended, self._lock, self._streams.on(device):
             if self._levels is not None:
                 return
             self._device = device

@@ -34,7 +34,8 @@ class Cuda:
         """The GPUs that they are on."""
         if isinstance(tensors, torch.Tensor):
             tensors = [tensors]
-        return sorted({t.device for t in tensors if t.is_cuda}, key=lambda device: device.index)
+        found = {tensor.device for tensor in tensors if tensor.is_cuda}
+        return sorted(found, key=lambda device: device.index) if len(found) > 1 else list(found)
 
     def device_of(self, tensor: torch.Tensor) -> torch.device:
         """Also of a tensor in the CPU's memory."""
@@ -55,9 +56,9 @@ class Cuda:
         """Within it that stream is the current one, and its device the current device."""
         return torch.cuda.stream(stream)
 
-    def let_wait(self, job: Job, ticket: int, device: torch.device) -> None:
-        """Lets the current stream wait for an operation's result."""
-        job.stream_wait(ticket, self.current_stream(device))
+    def let_wait(self, job: Job, ticket: int, stream: int) -> None:
+        """Lets a stream, the current one, wait for an operation's result."""
+        job.stream_wait(ticket, stream)
 
     def mark(self, device: torch.device) -> Any:
         """Where the current stream is now; `query()` says whether that is done."""

@@ -9,10 +9,9 @@ of DDP's hook (see gradients.py).
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from ctypes import memmove
 from typing import Any, NamedTuple, Union
 from weakref import WeakMethod
@@ -80,6 +79,22 @@ class Once:
                 do()
 
 
+class Attended:
+    """`with` it a caller waits and looks at results itself, and close() does not close the job before
+    the end. Any thread, and within itself."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> None:
+        self._engine.enter()
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.leave()
+
+
 class Engine:
     """Submits and completes operations. Any thread may call; close() ends it and its job."""
 
@@ -105,6 +120,7 @@ class Engine:
         # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
         self.gradients = CompletionThread("braid-gradients", _complete_itself)
         self.lent = LentMemory(job, self.gradients.put)
+        self.attended = Attended(self)
         self.on_devices = DeviceOperations(job, self.attended)
         record.look = WeakMethod(self.on_devices.look)
         self.closing = False
@@ -246,9 +262,9 @@ class Engine:
         except Exception as cause:
             error = cause
         except BaseException:
-            self._leave()  # What a signal's handler raised. Nobody waits for this operation any more.
+            self.leave()  # What a signal's handler raised. Nobody waits for this operation any more.
             raise
-        self._leave()
+        self.leave()
         pending.work.finish(error)
 
     def wait(self, ticket: int) -> None:
@@ -268,22 +284,19 @@ class Engine:
                 "flight"
             )
 
-    @contextlib.contextmanager
-    def attended(self) -> Iterator[None]:
-        """A caller waits and looks at results itself. Until the end close() does not close the job."""
+    def enter(self) -> None:
+        """Until leave() the job stays open."""
         with self._lock:
             if self.closing:
                 raise DistBackendError("the process group was destroyed")
             self._in_flight += 1
-        try:
-            yield
-        finally:
-            self._leave()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         with self._lock:
             self._in_flight -= 1
-            self._one_ended.notify_all()
+            # Those whom close() and _make_room() wait for: all others have no one to wake.
+            if self.closing or self._in_flight == _IN_FLIGHT_MAX - 1:
+                self._one_ended.notify_all()
 
     def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
         # The input is not reused: the daemon may still be reading it.

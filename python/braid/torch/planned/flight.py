@@ -55,7 +55,9 @@ class Flight:
         try:
             self._wait(ticket)
             if use is not None and self.error is None:
-                devices.cuda.let_wait(self.engine.job, ticket, device)
+                devices.cuda.let_wait(
+                    self.engine.job, ticket, devices.cuda.current_stream(device)
+                )
                 use()
         except Exception as cause:
             self.fail(cause)

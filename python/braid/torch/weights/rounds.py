@@ -70,7 +70,7 @@ class Round(Flight):
         if self._has_arrived:
             return
         try:
-            with self.engine.attended():
+            with self.engine.attended:
                 for each in self._tickets.values():
                     self._wait(each.ticket)
         except Exception as cause:
@@ -91,7 +91,7 @@ class Round(Flight):
     def _take(self, parameters: Sequence[torch.Tensor], use: Use | None) -> None:
         if parameters:
             try:
-                with self.engine.attended():
+                with self.engine.attended:
                     for parameter in parameters:
                         self._take_one(self._tickets.pop(id(parameter)), use)
             except Exception as cause:  # The process group is gone, and with it the tickets.
