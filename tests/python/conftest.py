@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks of these tests."""
+"""Marks of these tests, and what several files need."""
+
+import pytest
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "once: no other version of torch can change the result")
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """CPU tensors count as those of a GPU where made_up_gpu.py has put them there."""
+    from made_up_gpu import MadeUpCuda  # With torch, which not all tests need.
+
+    from braid.torch.operations import devices
+
+    made = MadeUpCuda()
+    monkeypatch.setattr(devices, "cuda", made)
+    return made
 
 
 # These take longest. Those that run beside each other end together if these begin first.

@@ -12,21 +12,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from in_process import run_ranks  # noqa: E402
-from made_up_gpu import MadeUpCuda  # noqa: E402
-
-from braid.torch.operations import devices  # noqa: E402
 
 pytestmark = pytest.mark.once
 RANKS, STEPS = 2, 5
 
 
 @pytest.fixture
-def gpu(monkeypatch):
-    made = MadeUpCuda()
-    monkeypatch.setattr(devices, "cuda", made)
+def gpu(gpu, monkeypatch):
     # What DDP's hook says its model's tensors are is measured at the first model.
     monkeypatch.setenv("BRAID_SMALLEST_TENSOR", "100")
-    return made
+    return gpu
 
 
 class Model(torch.nn.Module):

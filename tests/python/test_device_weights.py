@@ -9,20 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from in_process import run_ranks  # noqa: E402
-from made_up_gpu import MadeUpCuda  # noqa: E402
 from thread_runs import MODEL, gradient  # noqa: E402
-
-from braid.torch.operations import devices  # noqa: E402
 
 pytestmark = pytest.mark.once
 RANKS, STEPS = 2, 6
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    made = MadeUpCuda()
-    monkeypatch.setattr(devices, "cuda", made)
-    return made
 
 
 def sharded(parameters, group, **options):
