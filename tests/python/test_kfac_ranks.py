@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
-from in_process import ThreadJob, run_ranks  # noqa: E402
+from in_process import run_ranks  # noqa: E402
 from kfac_models import (  # noqa: E402
     batch,
     descend,
@@ -24,6 +24,7 @@ from kfac_models import (  # noqa: E402
     trained_by_one,
 )
 from made_up_gpu import MadeUpCuda  # noqa: E402
+from thread_job import ThreadJob  # noqa: E402
 from thread_runs import error_of  # noqa: E402
 
 from braid.torch.operations import devices  # noqa: E402
