@@ -56,14 +56,11 @@ enum class NcclReduction : int { Sum = 0, Product = 1, Max = 2, Min = 3, Average
   X(NcclResult, GetVersion, int* version)                                                         \
   X(NcclResult, GetUniqueId, NcclUniqueId* id)                                                    \
   X(NcclResult, CommInitRank, NcclComm* comm, int ranks, NcclUniqueId id, int rank)               \
-  X(NcclResult, CommDestroy, NcclComm comm)                                                       \
   X(NcclResult, CommAbort, NcclComm comm)                                                         \
   X(NcclResult, CommGetAsyncError, NcclComm comm, NcclResult* error)                              \
   X(const char*, GetErrorString, NcclResult result)                                               \
   X(NcclResult, GroupStart)                                                                       \
   X(NcclResult, GroupEnd)                                                                         \
-  X(NcclResult, AllReduce, const void* input, void* result, std::size_t count, NcclType type,     \
-    NcclReduction reduction, NcclComm comm, CUstream stream)                                      \
   X(NcclResult, ReduceScatter, const void* input, void* result, std::size_t count, NcclType type, \
     NcclReduction reduction, NcclComm comm, CUstream stream)                                      \
   X(NcclResult, AllGather, const void* input, void* result, std::size_t count, NcclType type,     \
@@ -71,11 +68,7 @@ enum class NcclReduction : int { Sum = 0, Product = 1, Max = 2, Min = 3, Average
   X(NcclResult, Reduce, const void* input, void* result, std::size_t count, NcclType type,        \
     NcclReduction reduction, int root, NcclComm comm, CUstream stream)                            \
   X(NcclResult, Broadcast, const void* input, void* result, std::size_t count, NcclType type,     \
-    int root, NcclComm comm, CUstream stream)                                                     \
-  X(NcclResult, Send, const void* input, std::size_t count, NcclType type, int peer,              \
-    NcclComm comm, CUstream stream)                                                               \
-  X(NcclResult, Recv, void* result, std::size_t count, NcclType type, int peer, NcclComm comm,    \
-    CUstream stream)
+    int root, NcclComm comm, CUstream stream)
 
 inline constexpr const char* kNcclLibrary = "libnccl.so.2";
 // 2.10, the first version that averages, as ncclGetVersion says it.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array kNames = {
 #define FAKE_NCCL_NAME(Returned, name, ...) "nccl" #name,
-    BRAID_NCCL_FUNCTIONS(FAKE_NCCL_NAME)
+    FAKE_NCCL_FUNCTIONS(FAKE_NCCL_NAME)
 #undef FAKE_NCCL_NAME
 };
 

@@ -9,14 +9,14 @@
 #include <string>
 #include <string_view>
 
-#include "gpu/nccl.h"
+#include "api.h"
 #include "settings.h"
 
 namespace fake_nccl {
 
 enum class Function : std::size_t {
 #define FAKE_NCCL_ENUMERATOR(Returned, name, ...) k##name,
-  BRAID_NCCL_FUNCTIONS(FAKE_NCCL_ENUMERATOR)
+  FAKE_NCCL_FUNCTIONS(FAKE_NCCL_ENUMERATOR)
 #undef FAKE_NCCL_ENUMERATOR
 };
 

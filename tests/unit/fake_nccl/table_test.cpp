@@ -17,7 +17,7 @@ TEST(NcclTable, IsThatOfTheLibraryInTheProcess) {
     ASSERT_TRUE(found) << found.status().to_string();
     const Nccl& nccl = **found;
     EXPECT_EQ(nccl.version_text(), "2.26.2");
-    EXPECT_EQ(nccl.AllReduce, &ncclAllReduce);
+    EXPECT_EQ(nccl.AllGather, &ncclAllGather);
     EXPECT_EQ(nccl.GetLastError, &ncclGetLastError);
     EXPECT_TRUE(nccl.check(nccl.GroupStart(), "ncclGroupStart"));
     EXPECT_TRUE(nccl.check(nccl.GroupEnd(), "ncclGroupEnd"));
