@@ -213,63 +213,51 @@ TEST(FakeNcclErrors, OfTheSettingsHangUntilTheAbort) {
       });
 }
 
-/// Each rank makes its call. Both hear of it, by the first text that is written.
-void expect_mismatch(Rank& rank, const std::function<NcclResult()>& call, const std::string& first,
-                     const std::string& second) {
-  EXPECT_NCCL(call());
-  EXPECT_TRUE(wait_until([&] { return async_error(rank.comm) == NcclResult::InvalidUsage; }));
-  EXPECT_THAT(last_error(), HasSubstr("rank 0 calls " + first));
-  EXPECT_THAT(last_error(), HasSubstr("rank 1 calls " + second));
-  EXPECT_FALSE(rank.is_idle());
-  rank.common.raise(rank.rank == 0 ? 0 : 1);
-  rank.common.wait_for(rank.rank == 0 ? 1 : 0);
-  EXPECT_NCCL(ncclCommAbort(rank.comm));
-  rank.synchronize();
+/// Each of two ranks makes its call. Both hear of it, by the first text that is written.
+void expect_mismatch(const std::function<NcclResult(const Rank&, const DeviceBytes&)>& call,
+                     const std::string& first, const std::string& second) {
+  run_processes(2, {}, [&](Rank& rank) {
+    rank.init();
+    const DeviceBytes memory(64);
+    EXPECT_NCCL(call(rank, memory));
+    EXPECT_TRUE(wait_until([&] { return async_error(rank.comm) == NcclResult::InvalidUsage; }));
+    EXPECT_THAT(last_error(), HasSubstr("rank 0 calls " + first));
+    EXPECT_THAT(last_error(), HasSubstr("rank 1 calls " + second));
+    EXPECT_FALSE(rank.is_idle());
+    rank.common.raise(rank.rank == 0 ? 0 : 1);
+    rank.common.wait_for(rank.rank == 0 ? 1 : 0);
+    EXPECT_NCCL(ncclCommAbort(rank.comm));
+    rank.synchronize();
+  });
 }
 
 TEST(FakeNcclMismatch, OfCollectivesNamesBoth) {
-  run_processes(2, {}, [](Rank& rank) {
-    rank.init();
-    DeviceBytes memory(64);
-    expect_mismatch(
-        rank,
-        [&] {
-          return rank.rank == 0
-                     ? all_reduce(rank, memory, 4)
-                     : ncclAllGather(memory.at(0), memory.at(32), 4, kType, rank.comm, rank.stream);
-        },
-        "ncclAllReduce (4 float32, sum)", "ncclAllGather (4 float32)");
-  });
+  expect_mismatch(
+      [](const Rank& rank, const DeviceBytes& memory) {
+        return rank.rank == 0
+                   ? all_reduce(rank, memory, 4)
+                   : ncclAllGather(memory.at(0), memory.at(32), 4, kType, rank.comm, rank.stream);
+      },
+      "ncclAllReduce (4 float32, sum)", "ncclAllGather (4 float32)");
 }
 
 TEST(FakeNcclMismatch, OfRootsNamesBoth) {
-  run_processes(2, {}, [](Rank& rank) {
-    rank.init();
-    DeviceBytes memory(64);
-    expect_mismatch(
-        rank,
-        [&] {
-          return ncclBroadcast(memory.at(), memory.at(), 2, kType, rank.rank, rank.comm,
-                               rank.stream);
-        },
-        "ncclBroadcast (2 float32, root 0)", "ncclBroadcast (2 float32, root 1)");
-  });
+  expect_mismatch(
+      [](const Rank& rank, const DeviceBytes& memory) {
+        return ncclBroadcast(memory.at(), memory.at(), 2, kType, rank.rank, rank.comm, rank.stream);
+      },
+      "ncclBroadcast (2 float32, root 0)", "ncclBroadcast (2 float32, root 1)");
 }
 
 TEST(FakeNcclMismatch, OfReductionsTypesAndCountsNamesBoth) {
-  run_processes(2, {}, [](Rank& rank) {
-    rank.init();
-    DeviceBytes memory(64);
-    expect_mismatch(
-        rank,
-        [&] {
-          return rank.rank == 0 ? ncclReduce(memory.at(), memory.at(), 3, NcclType::Float16,
-                                             NcclReduction::Max, 0, rank.comm, rank.stream)
-                                : ncclReduce(memory.at(), nullptr, 2, NcclType::Bfloat16,
-                                             NcclReduction::Min, 0, rank.comm, rank.stream);
-        },
-        "ncclReduce (3 float16, max, root 0)", "ncclReduce (2 bfloat16, min, root 0)");
-  });
+  expect_mismatch(
+      [](const Rank& rank, const DeviceBytes& memory) {
+        return rank.rank == 0 ? ncclReduce(memory.at(), memory.at(), 3, NcclType::Float16,
+                                           NcclReduction::Max, 0, rank.comm, rank.stream)
+                              : ncclReduce(memory.at(), nullptr, 2, NcclType::Bfloat16,
+                                           NcclReduction::Min, 0, rank.comm, rank.stream);
+      },
+      "ncclReduce (3 float16, max, root 0)", "ncclReduce (2 bfloat16, min, root 0)");
 }
 
 TEST(FakeNcclMismatch, OfAReceiveNamesBoth) {
