@@ -97,7 +97,7 @@ void Job::fail(const Status& failure) {
   const Lock lock(session_.mutex());
   if (!session_.failure().is_ok()) return;
   flatbuffers::FlatBufferBuilder builder;
-  const auto body = proto::CreateLeaveJobDirect(builder, failure.message().c_str());
+  const auto body = proto::CreateLeaveJobDirect(builder, failure.message().c_str(), true);
   (void)session_.ask(builder, body);
   session_.fail(failure);
 }

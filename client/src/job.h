@@ -55,7 +55,7 @@ class Job {
   DeviceBuffers& device() { return *device_; }
   // All ranks at once: how many levels operations on device memory have.
   Status open_levels(void* stream, uint32_t timeout_ms, LevelChoice& choice);
-  // Because of what has happened here: the other ranks hear of it, nobody waits for an answer.
+  // Ends it on all ranks, because of what has happened here. Nobody waits for an answer.
   void fail(const Status& failure);
   // What has ended the job, if it has failed.
   Status current_failure();

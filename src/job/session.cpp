@@ -102,7 +102,7 @@ bool Session::on_message(const proto::ClientMessage& message, std::vector<Fd>& f
       if (job_ == nullptr)
         leave();
       else
-        begin_leaving(message.body_as_LeaveJob()->reason());
+        begin_leaving(*message.body_as_LeaveJob());
       return true;
     default:
       return false;
@@ -200,12 +200,16 @@ void Session::on_process_gone() {
   results_.reset();
 }
 
-// `reason`: the trainer's own words, for messages and logs.
-void Session::begin_leaving(const flatbuffers::String* reason) {
+void Session::begin_leaving(const proto::LeaveJob& message) {
   if (state_ != State::Member || is_leaving_) return;
   is_leaving_ = true;
-  if (reason != nullptr) leave_reason_ = printable(reason->string_view(), kLeaveReasonBytesMax);
-  rings_->serve_again();  // it may have submitted without waking anybody
+  // The trainer's own words, for messages and logs.
+  if (message.reason() != nullptr)
+    leave_reason_ = printable(message.reason()->string_view(), kLeaveReasonBytesMax);
+  if (!message.fails_job()) return rings_->serve_again();  // some may have come without a wake-up
+  rings_->stop();
+  job_->fail(make_status(StatusCode::JobFailed, "job '{}': rank {} cannot go on{}", job_name(),
+                         rank(), leave_reason_.empty() ? "" : ": " + leave_reason_));
 }
 
 void Session::leave() {

@@ -117,7 +117,7 @@ class Session final : public ResultSink {
   // One more arena: a descriptor of the right kind.
   void register_memory(uint64_t bytes, Fd memory);
   // It leaves when all that it has submitted before was taken.
-  void begin_leaving(const flatbuffers::String* reason);
+  void begin_leaving(const proto::LeaveJob& message);
   void answer_registration(const Result<uint32_t>& first);
   void refuse_registration(const Status& reason);
   Registration::Trainer as_registering();

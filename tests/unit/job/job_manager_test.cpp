@@ -101,6 +101,24 @@ TEST_F(JobManagerTest, TheReasonOfWhoLeftIsToldToWhoWaitsForIt) {
   EXPECT_TRUE(is_error(failure_of(*trainers_[1]), StatusCode::JobFailed, {"rank 0", "'w' step 0"}));
 }
 
+TEST_F(JobManagerTest, WhoCannotGoOnEndsTheJobThoughNobodyWaitsForIt) {
+  open_job(2);
+  trainers_[0]->leave("its GPU has\nfallen off the bus", true);
+  const Status failure = failure_of(*trainers_[1]);
+  EXPECT_TRUE(is_error(failure, StatusCode::JobFailed,
+                       {"rank 0 cannot go on: its GPU has\\nfallen off the bus"}));
+  EXPECT_EQ(failure_of(*trainers_[0]).message(), failure.message());
+  wait_for([&] { return manager_->jobs().size() == 0; });
+}
+
+TEST_F(JobManagerTest, WhoCannotGoOnMayDieNext) {
+  open_job(2);
+  trainers_[0]->leave("", true);
+  trainers_[0]->hang_up();
+  const Status failure = failure_of(*trainers_[1]);
+  EXPECT_TRUE(failure.message().ends_with("rank 0 cannot go on")) << failure.message();
+}
+
 // The second one comes when the job is no more.
 TEST_F(JobManagerTest, LeavingTwiceDoesNoHarm) {
   open_job(1);

@@ -138,9 +138,10 @@ void TestTrainer::ask_status() {
   send(builder);
 }
 
-void TestTrainer::leave(const std::string& reason) {
+void TestTrainer::leave(const std::string& reason, bool fails_job) {
   flatbuffers::FlatBufferBuilder builder;
-  finish(builder, proto::CreateLeaveJobDirect(builder, reason.empty() ? nullptr : reason.c_str()));
+  const char* text = reason.empty() ? nullptr : reason.c_str();
+  finish(builder, proto::CreateLeaveJobDirect(builder, text, fails_job));
   send(builder);
 }
 

@@ -51,7 +51,7 @@ class TestTrainer {
   void ask_explanation(const std::string& job);
   void ask_timeline(const std::string& job, uint32_t steps);
   void ask_status();
-  void leave(const std::string& reason = {});
+  void leave(const std::string& reason = {}, bool fails_job = false);
   void hang_up() { socket_.reset(); }
 
   // An all-reduce (sum) of `tensor`; `change` makes it something else.
