@@ -12,7 +12,7 @@ import time
 import pytest
 from braid_build import ran
 from device_runs import CHILDREN, OUTAGE, OUTAGE_COUNT, PROGRAM_COUNT, PROGRAM_S, PROGRAMS, expect_released
-from real_cluster import Cluster, needs_daemons
+from real_cluster import PEERS_WAIT, Cluster, needs_daemons
 from trainer_process import Trainer
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
@@ -88,7 +88,7 @@ def test_whatever_dies_streams_go_on(dying):
     ids=["hangs", "fails", "has an error"],
 )
 def test_a_local_level_ends_in_time_and_all_ranks_hear_its_name(fault):
-    with Cluster(nodes=2, settings=QUICK) as cluster:
+    with Cluster(nodes=2, settings=[PEERS_WAIT]) as cluster:
         for rank in start_ranks(cluster, 1, fault, SHORT_MS):
             expect_released(rank, LOCAL_LEVEL)
 
