@@ -80,17 +80,17 @@ def test_whatever_dies_streams_go_on(dying):
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "timeout_ms"),
     [
-        {"FAKE_NCCL_HANG": "6"},
-        {"FAKE_NCCL_FAIL": "ncclReduceScatter:12"},
-        {"FAKE_NCCL_ASYNC_ERROR": "25:6"},
+        ({"FAKE_NCCL_HANG": "6"}, SHORT_MS),
+        ({"FAKE_NCCL_FAIL": "ncclReduceScatter:12"}, LONG_MS),
+        ({"FAKE_NCCL_ASYNC_ERROR": "25:6"}, LONG_MS),
     ],
     ids=["hangs", "fails", "has an error"],
 )
-def test_a_local_level_ends_in_time_and_all_ranks_hear_its_name(fault):
+def test_a_local_level_ends_in_time_and_all_ranks_hear_its_name(fault, timeout_ms):
     with Cluster(nodes=2, settings=[PEERS_WAIT]) as cluster:
-        for rank in start_ranks(cluster, 1, fault, SHORT_MS):
+        for rank in start_ranks(cluster, 1, fault, timeout_ms):
             expect_released(rank, LOCAL_LEVEL)
 
 
