@@ -14,13 +14,14 @@
 #include "planner/placement_problem.h"
 #include "planner/placement_rules.h"
 #include "planner/placement_search.h"
+#include "planner/placement_table.h"
 
 namespace braid {
 namespace {
 
 constexpr uint64_t kSizeMax = INT64_MAX;
 constexpr uint64_t kBestSteps = 4'000'000;
-constexpr uint64_t kExactSteps = 400'000'000;
+constexpr uint64_t kExactSteps = 200'000'000;
 
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 
@@ -70,10 +71,18 @@ PlayedPlacement best_placement(const PlacementProblem& problem, double bound_sec
   PlayedPlacement best = PlacementSearch(problem, bound_seconds).run();
   is_optimal = false;
   if (problem.items.size() > PlacementBranches::kItemsMax) return best;
-  PlacementBranches branches(problem, std::move(best), bound_seconds,
-                             is_exact ? kExactSteps : kBestSteps);
-  is_optimal = branches.run();
-  return branches.best();
+  PlacementBranches first(problem, std::move(best), bound_seconds, kBestSteps);
+  is_optimal = first.run();
+  if (is_optimal || !is_exact) return first.best();
+  if (PlacementTable::fits(problem)) {
+    is_optimal = true;
+    PlayedPlacement optimal = PlacementTable::optimal(problem);
+    // Where they differ by rounding alone, "exact" is not worse than "best".
+    return optimal.makespan_seconds < first.best().makespan_seconds ? optimal : first.best();
+  }
+  PlacementBranches longer(problem, first.best(), bound_seconds, kExactSteps);
+  is_optimal = longer.run();
+  return longer.best();
 }
 
 Placement placement_of(const PlacementProblem& problem, PlayedPlacement played) {

