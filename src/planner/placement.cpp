@@ -20,7 +20,7 @@ namespace braid {
 namespace {
 
 constexpr uint64_t kSizeMax = INT64_MAX;
-constexpr uint64_t kBestSteps = 4'000'000;
+constexpr uint64_t kBestSteps = 2'000'000;
 constexpr uint64_t kExactSteps = 200'000'000;
 
 bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
@@ -73,13 +73,14 @@ PlayedPlacement best_placement(const PlacementProblem& problem, double bound_sec
   if (problem.items.size() > PlacementBranches::kItemsMax) return best;
   PlacementBranches first(problem, std::move(best), bound_seconds, kBestSteps);
   is_optimal = first.run();
-  if (is_optimal || !is_exact) return first.best();
+  if (is_optimal) return first.best();
   if (PlacementTable::fits(problem)) {
     is_optimal = true;
     PlayedPlacement optimal = PlacementTable::optimal(problem);
-    // Where they differ by rounding alone, "exact" is not worse than "best".
+    // They may differ by rounding alone.
     return optimal.makespan_seconds < first.best().makespan_seconds ? optimal : first.best();
   }
+  if (!is_exact) return first.best();
   PlacementBranches longer(problem, first.best(), bound_seconds, kExactSteps);
   is_optimal = longer.run();
   return longer.best();

@@ -60,10 +60,10 @@ Status check_placed_items(std::span<const PlacedItem> items, const LinearCost& l
 // Where each item goes. Pure: the same input gives the same placement on every rank. Any thread.
 // The rules' names and sources are in placement_rules.h; an unknown rule's error lists them.
 //
-// "best" is never worse than any other rule but "exact". "exact" is optimal for up to ten items on
-// four ranks; both say where more is optimal. What they take is bounded by counts, never by a
-// clock: "best" takes some tens of milliseconds for 1,000 items on 256 ranks, "exact" less than a
-// few seconds for any.
+// "best" is never worse than any other rule but "exact". Both are optimal for up to ten items on
+// four ranks, and say where more is optimal; "exact" searches longer. What they take is bounded by
+// counts, never by a clock: "best" takes some tens of milliseconds for 1,000 items on 256 ranks,
+// "exact" less than a few seconds for any.
 Result<Placement> place(std::span<const PlacedItem> items, uint32_t ranks, std::string_view rule,
                         const LinearCost& link);
 
