@@ -90,8 +90,10 @@ def test_whatever_dies_streams_go_on(dying):
 )
 def test_a_local_level_ends_in_time_and_all_ranks_hear_its_name(fault, timeout_ms):
     with Cluster(nodes=2, settings=[PEERS_WAIT]) as cluster:
-        for rank in start_ranks(cluster, 1, fault, timeout_ms):
+        for number, rank in enumerate(start_ranks(cluster, 1, fault, timeout_ms)):
             expect_released(rank, LOCAL_LEVEL)
+            # The others were told, and have not waited for their own deadline.
+            assert number == 2 or "cannot go on: " in rank.output(), rank.output()
 
 
 @pytest.mark.parametrize("function", ["ncclGetUniqueId", "ncclCommInitRank"])
