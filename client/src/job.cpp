@@ -96,8 +96,10 @@ Status Job::open_levels(void* stream, uint32_t timeout_ms, LevelChoice& choice) 
 void Job::fail(const Status& failure) {
   const Lock lock(session_.mutex());
   if (!session_.failure().is_ok()) return;
+  // Who closes its job leaves it: what it has submitted counts for the others.
+  const bool fails_job = failure.code() != StatusCode::Cancelled;
   flatbuffers::FlatBufferBuilder builder;
-  const auto body = proto::CreateLeaveJobDirect(builder, failure.message().c_str(), true);
+  const auto body = proto::CreateLeaveJobDirect(builder, failure.message().c_str(), fails_job);
   (void)session_.ask(builder, body);
   session_.fail(failure);
 }

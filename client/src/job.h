@@ -55,7 +55,8 @@ class Job {
   DeviceBuffers& device() { return *device_; }
   // All ranks at once: how many levels operations on device memory have.
   Status open_levels(void* stream, uint32_t timeout_ms, LevelChoice& choice);
-  // Ends it on all ranks, because of what has happened here. Nobody waits for an answer.
+  // Ends it on all ranks, because of what has happened here; if that is CANCELLED, only leaves it.
+  // Nobody waits for an answer.
   void fail(const Status& failure);
   // What has ended the job, if it has failed.
   Status current_failure();
