@@ -48,12 +48,23 @@ def gradients_of(model: Any) -> list[torch.Tensor]:
     return [parameter.grad.detach().clone() for parameter in model.parameters()]
 
 
-def train(model: Any, kfac: Any, steps: range, rank: int = 0, ranks: int = 1) -> list[list[torch.Tensor]]:
-    """The preconditioned gradients of each step."""
+def kfac_of(model: Any, group: Any = None, **options: Any) -> Any:
+    from braid.torch.kfac import KFAC
+
+    return KFAC(model, process_group=group, **options)
+
+
+def train(
+    model: Any, kfac: Any, steps: range, rank: int = 0, ranks: int = 1, passes: int = 1, forward: Any = None
+) -> list[list[torch.Tensor]]:
+    """The preconditioned gradients of each step, whose batch is made of so many passes through `forward`, or else
+    through the model."""
     seen = []
     for step in steps:
         model.zero_grad()
-        differentiate(model, batch(step, rank, ranks, next(model.parameters()).dtype))
+        for number in range(passes):
+            inputs = batch(step, rank * passes + number, ranks * passes, next(model.parameters()).dtype)
+            differentiate(forward or model, inputs, 1 / passes)
         kfac.step()
         seen.append(gradients_of(model))
         descend(model)
@@ -61,10 +72,8 @@ def train(model: Any, kfac: Any, steps: range, rank: int = 0, ranks: int = 1) ->
 
 
 def trained_by_one(steps: range, **options: Any) -> list[list[torch.Tensor]]:
-    from braid.torch.kfac import KFAC
-
     model = make_model()
-    return train(model, KFAC(model, **options), steps)
+    return train(model, kfac_of(model, **options), steps)
 
 
 def far(mine: list[list[torch.Tensor]], right: list[list[torch.Tensor]]) -> float:

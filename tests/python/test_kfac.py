@@ -19,16 +19,11 @@ from kfac_models import (  # noqa: E402
     differentiate,
     far,
     gradients_of,
+    kfac_of,
     make_model,
     train,
     trained_by_one,
 )
-
-
-def kfac_of(model: Any, **options: Any) -> Any:
-    from braid.torch.kfac import KFAC
-
-    return KFAC(model, **options)
 
 
 LAYERS = {
@@ -214,15 +209,7 @@ def test_what_cannot_be_preconditioned_is_left_out():
 def test_several_passes_before_a_step_are_one_batch(passes):
     model = make_model()
     kfac = kfac_of(model)
-    seen = []
-    for step in range(3):
-        model.zero_grad()
-        for number in range(passes):
-            differentiate(model, batch(step, number, passes), 1 / passes)
-        kfac.step()
-        seen.append(gradients_of(model))
-        descend(model)
-    assert far(seen, trained_by_one(range(3))) < 1e-9
+    assert far(train(model, kfac, range(3), passes=passes), trained_by_one(range(3))) < 1e-9
 
 
 def test_scaled_losses_change_nothing():

@@ -16,21 +16,15 @@ pytestmark = pytest.mark.once
 
 from kfac_models import (  # noqa: E402
     batch,
-    descend,
     differentiate,
     far,
     gradients_of,
+    kfac_of,
     make_model,
     train,
     trained_by_one,
 )
 from thread_runs import error_of  # noqa: E402
-
-
-def kfac_of(model: Any, **options: Any) -> Any:
-    from braid.torch.kfac import KFAC
-
-    return KFAC(model, **options)
 
 
 def test_passes_that_do_not_train_do_not_count():
@@ -58,28 +52,14 @@ def test_a_checkpoint_is_seen_once(reentrant):
         inputs = model[:2](inputs)
         return model[5:](checkpoint(model[2:5], inputs, use_reentrant=reentrant))
 
-    seen = []
-    for step in range(3):
-        model.zero_grad()
-        differentiate(forward, batch(step))
-        kfac.step()
-        seen.append(gradients_of(model))
-        descend(model)
-    assert far(seen, trained_by_one(range(3))) < 1e-12
+    assert far(train(model, kfac, range(3), forward=forward), trained_by_one(range(3))) < 1e-12
 
 
 def test_a_compiled_model_is_watched():
     model = make_model()
     kfac = kfac_of(model)
     compiled = torch.compile(model, backend="eager")
-    seen = []
-    for step in range(3):
-        model.zero_grad()
-        differentiate(compiled, batch(step))
-        kfac.step()
-        seen.append(gradients_of(model))
-        descend(model)
-    assert far(seen, trained_by_one(range(3))) < 1e-12
+    assert far(train(model, kfac, range(3), forward=compiled), trained_by_one(range(3))) < 1e-12
 
 
 def test_its_state_goes_on_where_it_is_loaded():

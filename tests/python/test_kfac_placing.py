@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.once
 
 from in_process import run_ranks  # noqa: E402
-from kfac_models import make_model, train  # noqa: E402
+from kfac_models import kfac_of, make_model, train  # noqa: E402
 
 COSTS = [4.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0]  # Seconds, beside which the link takes nothing.
 FACTORS = [SimpleNamespace(name=f"{place}.A", size=100) for place in range(len(COSTS))]
@@ -77,10 +77,8 @@ def test_they_are_placed_more_and_more_rarely():
 
 def test_a_training_says_how_its_inverses_are_placed():
     def work(group: Any, _: Any) -> tuple[Any, Any, int]:
-        from braid.torch.kfac import KFAC
-
         model = make_model()
-        kfac = KFAC(model, process_group=group)
+        kfac = kfac_of(model, group)
         train(model, kfac, range(1), group.rank(), 2)
         before = kfac.placement
         train(model, kfac, range(1, 2), group.rank(), 2)

@@ -19,6 +19,7 @@ from kfac_models import (  # noqa: E402
     differentiate,
     far,
     gradients_of,
+    kfac_of,
     make_model,
     train,
     trained_by_one,
@@ -31,12 +32,6 @@ from braid.torch.operations import devices  # noqa: E402
 
 MODES = ("spd", "mpd", "d")
 STEPS = range(6)
-
-
-def kfac_of(model: Any, group: Any, **options: Any) -> Any:
-    from braid.torch.kfac import KFAC
-
-    return KFAC(model, process_group=group, **options)
 
 
 def trained(ranks: int, steps: range = STEPS, put: Any = None, **options: Any) -> list[list[list[Any]]]:
@@ -71,10 +66,8 @@ def test_ranks_do_together_what_one_does(mode, method, ranks):
 def by_dp_definition(ranks: int, steps: range, **options: Any) -> list[list[Any]]:
     """Each rank's own K-FAC, of its part of the mean loss, preconditions the mean gradient of all; a layer's gradient
     is that of its owner. Layers go around."""
-    from braid.torch.kfac import KFAC
-
     models = [make_model() for _ in range(ranks)]
-    kfacs = [KFAC(model, kl_clip=None, **options) for model in models]
+    kfacs = [kfac_of(model, kl_clip=None, **options) for model in models]
     seen = []
     for step in steps:
         for rank, model in enumerate(models):
@@ -179,12 +172,7 @@ def test_several_passes_before_a_step_are_one_batch(mode):
         kfac = kfac_of(model, group, mode=mode)
         seen = []
         for step, passes in enumerate((1, 2, 2, 1, 1)):  # Ranks see that it changes.
-            model.zero_grad()
-            for number in range(passes):
-                differentiate(model, batch(step, rank * passes + number, 2 * passes), 1 / passes)
-            kfac.step()
-            seen.append(gradients_of(model))
-            descend(model)
+            seen += train(model, kfac, range(step, step + 1), rank, 2, passes)
         return seen
 
     of_ranks = run_ranks(2, work)
@@ -206,10 +194,8 @@ def test_passes_that_come_beside_those_of_the_step_before_do_not_count():
         kfac.step()
         return [matrix for factors in kfac.state_dict()["layers"].values() for matrix in factors.values()]
 
-    from braid.torch.kfac import KFAC
-
     model = make_model()
-    kfac = KFAC(model, kl_clip=None)
+    kfac = kfac_of(model, kl_clip=None)
     train(model, kfac, range(2))
     right = [matrix for factors in kfac.state_dict()["layers"].values() for matrix in factors.values()]
     for mine in run_ranks(2, work):
@@ -328,13 +314,11 @@ def test_a_failed_job_is_told_by_each_step():
 def test_another_backend_is_named():
     import torch.distributed as dist
 
-    from braid.torch.kfac import KFAC
-
     store = dist.HashStore()
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
-        KFAC(make_model())  # One rank needs no group.
-        told = error_of(lambda: KFAC(make_model(), process_group=dist.group.WORLD), TypeError)
+        kfac_of(make_model())  # One rank needs no group.
+        told = error_of(lambda: kfac_of(make_model(), dist.group.WORLD), TypeError)
     finally:
         dist.destroy_process_group()
     assert "KFAC needs a process group of the backend braid, this one is of the backend gloo" in told

@@ -23,12 +23,11 @@ OPTIONS: dict[str, Any] = {"damping": 0.01, "inv_update_steps": 2, "lr": 0.05}
 MODES = ("spd", "mpd", "d", "dp")
 
 
-def trained(model: Any, kfac: Any, rank: int, ranks: int, passes: int = 1) -> list[torch.Tensor]:
+def trained(model: Any, kfac: Any, rank: int, ranks: int) -> list[torch.Tensor]:
     optimizer = torch.optim.SGD(model.parameters(), lr=OPTIONS["lr"], momentum=0.9)
     for step in range(STEPS):
         optimizer.zero_grad()
-        for number in range(passes):
-            differentiate(model, batch(step, rank * passes + number, ranks * passes), 1 / passes)
+        differentiate(model, batch(step, rank, ranks))
         kfac.step()
         optimizer.step()
     return [parameter.detach() for parameter in model.parameters()]
