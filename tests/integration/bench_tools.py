@@ -5,7 +5,9 @@ import sys
 
 from braid_build import REPOSITORY
 
-COMPARE, SCALE, STEPS, TRAIN = (str(REPOSITORY / "bench" / name) for name in ("compare", "scale", "steps", "train"))
+COMPARE, KFAC, SCALE, STEPS, TRAIN = (
+    str(REPOSITORY / "bench" / name) for name in ("compare", "kfac", "scale", "steps", "train")
+)
 GPU = str(REPOSITORY / "bench" / "gpu" / "measure")
 
 if str(REPOSITORY / "bench") not in sys.path:

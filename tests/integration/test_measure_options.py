@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of bench/compare, train, steps and scale, and what they need."""
+"""The command lines of bench/compare, train, steps, kfac and scale, and what they need."""
 
 
 import bench_tools
@@ -9,9 +9,12 @@ from measure import needs
 from measure.compare import options as compare
 from measure.compare.main import Comparison
 from measure.scale import main as scale
-from measure.training import steps, systems, train
+from measure.training import kfac_steps, steps, systems, train
 
-PARSERS = {"compare": compare.parse, "train": train.parse, "steps": steps.parse, "scale": scale.parse}
+PARSERS = {
+    "compare": compare.parse, "train": train.parse, "steps": steps.parse, "kfac": kfac_steps.parse,
+    "scale": scale.parse,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -30,9 +33,17 @@ PARSERS = {"compare": compare.parse, "train": train.parse, "steps": steps.parse,
         ("train --systems od-sgd:pull_every=2", "pull_every"),
         ("train --systems ssd-sgd:pull_every=3,local=sgd", "diverges"),
         ("train --systems diloco:30", "--evaluate-every"),
+        ("train --systems kfac:mode=x", "'x' is none of spd, mpd, d, dp"),
+        ("train --systems kfac:speed=1", "'speed' is none of mode, compute_method"),
+        ("train --systems kfac:inv_update_steps=0", "'0' is no number of steps"),
+        ("train --systems muon:sgd=1", "'sgd' is not adamw"),
+        ("train --systems adamw:1", "'adamw:1' is none of"),
         ("train --evaluate-every 7", "--evaluate-every"),
         ("steps --systems od-sgd,braid", "--systems"),
         ("steps --timeline --communication 1", "--json"),
+        ("steps --systems braid,muon", "muon: the model has no layers for it"),
+        ("kfac --width 1", "--width"),
+        ("kfac --nodes 1", "--nodes"),
         ("scale --points 8x1x1x1", "'8x1x1x1'"),
         ("scale --points 128x16", "2048"),
         ("scale --trace /no/such/trace", "/no/such/trace"),
@@ -45,7 +56,7 @@ def test_bad_arguments_are_told_before_anything_starts(line, named, capsys):
     assert end.value.code == 2 and named in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["COMPARE", "SCALE", "STEPS", "TRAIN"])
+@pytest.mark.parametrize("command", ["COMPARE", "KFAC", "SCALE", "STEPS", "TRAIN"])
 def test_a_build_that_is_missing_is_named(command, tmp_path):
     done = ran([getattr(bench_tools, command), "--build", str(tmp_path)])
     assert done.returncode == 2 and f"{tmp_path}/bin/braidd is missing" in done.stderr and done.stdout == ""

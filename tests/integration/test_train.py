@@ -86,6 +86,23 @@ def test_all_ways_to_update_train(tmp_path):
     assert rows["od-sgd"]["seeds"][0]["losses"][-1] != pytest.approx(plain[-1], rel=1e-6)
 
 
+def test_other_optimizers_train_on_the_same_batches(tmp_path):
+    wanted = "braid,adamw@learning-rate=0.002,kfac:mode=spd,inv_update_steps=5,damping=0.1,muon:adamw=0.002"
+    _, report = train(
+        tmp_path, "--systems", wanted, "--seeds", "1", "--steps", "20", "--evaluate-every", "10", "--margin", "100",
+        *PICTURES,
+    )  # fmt: skip
+    assert report["errors"] == {}
+    rows = {row["system"]: row["seeds"][0] for row in report["rows"]}
+    assert ",".join(rows) == wanted
+    first = rows["braid"]["losses"]
+    for system, seed in rows.items():
+        assert seed["ranks_agree"] and len(seed["losses"]) == 20
+        # The same parameters, and each optimizer's own way from there.
+        assert seed["losses"][0] == pytest.approx(first[0], rel=1e-5)
+        assert (seed["losses"][1] == pytest.approx(first[1], rel=1e-5)) == (system == "braid")
+
+
 def test_a_system_that_fails_stays_in_the_table_and_the_others_go_on(tmp_path):
     # torch's batched PowerSGD gives a function of its own a matrix that it does not take.
     printed, report = train(

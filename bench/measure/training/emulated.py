@@ -46,6 +46,30 @@ class _Waiting(torch.autograd.Function):
         return gradient, layer.gradient.detach(), None
 
 
+class _WaitingAlone(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, clock, seconds):
+        ctx.clock, ctx.seconds = clock, seconds
+        clock.wait(seconds)
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.clock.wait(ctx.seconds)
+        return gradient, None, None
+
+
+class Waiting(nn.Module):
+    """Changes nothing, and waits in both passes."""
+
+    def __init__(self, clock: Clock, seconds: float):
+        super().__init__()
+        self._clock, self._seconds = clock, seconds
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return _WaitingAlone.apply(values, self._clock, self._seconds)
+
+
 class _Layer(nn.Module):
     def __init__(
         self, gradient: torch.Tensor, clock: Clock, forward_seconds: float, backward_seconds: float

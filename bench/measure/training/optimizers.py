@@ -2,6 +2,7 @@
 """A system's model and optimizer, as a script has them, on each rank. Over gloo nothing of braid is loaded."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,6 +15,23 @@ from .systems import System
 
 _RANK = 4
 _FIRST_STEP = 2  # the earliest that torch allows with error feedback; DDP has its final buckets then
+
+
+class _InTurn:
+    """Optimizers of the parts of a model as one, and what takes its step before them."""
+
+    def __init__(self, optimizers: Sequence[torch.optim.Optimizer], before: Any = None):
+        self._optimizers, self._before = optimizers, before
+
+    def zero_grad(self) -> None:
+        for each in self._optimizers:
+            each.zero_grad()
+
+    def step(self) -> None:
+        if self._before is not None:
+            self._before.step()
+        for each in self._optimizers:
+            each.step()
 
 
 class Trained:
@@ -40,6 +58,7 @@ class Trained:
             self.optimizer = torch.optim.SGD(parameters, lr, momentum=momentum)
             if system.uses_ddp:
                 self._use_ddp()
+                self._use_others(lr)
             elif system.kind == systems.DILOCO:
                 self._keeper = own.DiLoCo(model, self.optimizer, system.sync_every)
             else:
@@ -51,6 +70,24 @@ class Trained:
         )
         if self._system.hook:
             _register_hook(self.model, self._system.hook)
+
+    def _use_others(self, lr: float) -> None:
+        """Instead of SGD, or before it."""
+        kind, parameters = self._system.kind, list(self.model.parameters())
+        if kind == systems.ADAMW:
+            self.optimizer = torch.optim.AdamW(parameters, lr)
+        elif kind == systems.KFAC:
+            from braid.torch.kfac import KFAC
+
+            kfac = KFAC(self.model, lr=lr, **dict(self._system.kfac))
+            self.optimizer = _InTurn([self.optimizer], before=kfac)
+        elif kind == systems.MUON:
+            from braid.torch import placed
+
+            matrices = [each for each in parameters if each.ndim == 2]
+            rest = [each for each in parameters if each.ndim != 2]
+            muon = placed(torch.optim.Muon(matrices, lr))
+            self.optimizer = _InTurn([muon, torch.optim.AdamW(rest, self._system.rest_learning_rate)])
 
     def settle(self) -> None:
         """Makes the parameters what a script evaluates: the same on all ranks. diloco and local-sgd: at the end of a

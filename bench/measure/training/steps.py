@@ -13,7 +13,7 @@ from ..options import number
 from ..paths import ROOT
 from . import step_figures, systems
 from .ranks import Ranks
-from .systems import BRAID, System, objection, parse_list
+from .systems import BRAID, KFAC, MUON, System, objection, parse_list
 
 REAL = "real"
 _MOMENTUM = 0.9  # of all
@@ -89,6 +89,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if chosen.timeline and (not chosen.json or len(chosen.communication) != 1):
         parser.error("--timeline goes with --json, and one --communication: all systems have one time axis")
     refused = [f"{one}: gloo has no daemon" for one in chosen.systems if one.backend != BRAID]
+    refused += [f"{one}: the model has no layers for it" for one in chosen.systems if one.kind in (KFAC, MUON)]
     refused += [text for one in chosen.systems if (text := objection(one, _MOMENTUM))]
     if refused:
         parser.error("; ".join(refused))

@@ -1,21 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systems: by what, and encoded how, gradients travel, and where and when weights are updated."""
+"""The systems: by what, and encoded how, gradients travel, and by what, where and when weights are updated."""
 
 import argparse
 import dataclasses
 import re
+from collections.abc import Callable
+from typing import Any
 
 from braid.torch.methods.delay import METHODS, PULLS, Delay, parse_delay
 
-from ..options import number
+from ..options import number, one_of
 
 BRAID, GLOO, SHARDED, ACCO, DILOCO, LOCAL = "braid", "gloo", "sharded", "acco", "diloco", "local-sgd"
+ADAMW, KFAC, MUON = "adamw", "kfac", "muon"
 # torch's own communication hooks for DDP; optimizers.py registers them.
 HOOKS = ("fp16", "bf16", "powersgd", "batched-powersgd", "quantize-per-tensor", "quantize-per-channel")
-_FORMS = f"braid[:CODEC|:hook=HOOK], gloo[:HOOK], sharded, acco, {', '.join(METHODS)}, diloco:STEPS, local-sgd:STEPS"
+_FORMS = (
+    f"braid[:CODEC|:hook=HOOK], gloo[:HOOK], sharded, acco, {', '.join(METHODS)}, diloco:STEPS, local-sgd:STEPS, "
+    "adamw, kfac, muon"
+)
 _OWN_SETTINGS = {"learning-rate": (1e-9, 1e3), "momentum": (0.0, 0.999999), "bucket-mib": (0.001, 1e4)}
 _FORCE = "force"
 _FORWARD, _BACKWARD = "overlap_forward", "overlap_backward"
+
+
+def _steps(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,5}", text):
+        raise ValueError(f"'{text}' is no number of steps")
+    return int(text)
+
+
+# By their names in braid.torch.kfac.KFAC.
+_KFAC_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "mode": one_of(("spd", "mpd", "d", "dp")),
+    "compute_method": one_of(("eigen", "inverse")),
+    "factor_update_steps": _steps,
+    "inv_update_steps": _steps,
+    "damping": number(1e-12, 1e6),
+    "kl_clip": number(1e-12, 1e12),
+}
 
 HELP = f"""\
 systems
@@ -33,7 +56,13 @@ systems
                         training is known to get worse, or to diverge
   diloco:H              DiLoCo around torch.optim.SGD, H steps between synchronizations
   local-sgd:H           PostLocalSGD around torch.optim.SGD
-  With @learning-rate=X or @momentum=X behind it a system has its own: braid:dgc:ratio=0.01@momentum=0.
+  adamw                 as braid, with torch.optim.AdamW
+  kfac[:OPTION,...]     as braid, with KFAC before torch.optim.SGD; options are KFAC's, with its names and defaults:
+                        {", ".join(_KFAC_OPTIONS)}
+  muon[:adamw=X]        as braid, with placed(torch.optim.Muon) for matrices, and AdamW with the learning rate X (0.001)
+                        for other parameters
+  With @learning-rate=X or @momentum=X behind it a system has its own: braid:dgc:ratio=0.01@momentum=0. AdamW and Muon
+  have no such momentum: what they need besides the learning rate is as torch has it.
   @bucket-mib=X is DDP's bucket_cap_mb. Over gloo, torch's PowerSGD and quantization hooks need it so large
   that there is one bucket: with several they wait for each other in gloo's threads
 """
@@ -53,6 +82,8 @@ class System:
     overlaps_forward: bool = False
     overlaps_backward: bool = False
     sync_every: int = 1  # of diloco and local-sgd
+    kfac: tuple[tuple[str, Any], ...] = ()  # options of KFAC that are not its defaults
+    rest_learning_rate: float = 1e-3  # of muon: AdamW's
     learning_rate: float | None = None  # None: that of all
     momentum: float | None = None
     bucket_mib: float | None = None  # DDP's; without it 1 MiB and then 25 MiB
@@ -70,7 +101,7 @@ class System:
 
     @property
     def uses_ddp(self) -> bool:
-        return self.kind in (BRAID, GLOO)
+        return self.kind in (BRAID, GLOO, ADAMW, KFAC, MUON)
 
     @property
     def is_plain(self) -> bool:
@@ -98,6 +129,12 @@ def parse(text: str) -> System:
             return System(text, kind, **_delayed(kind, rest), **own)
         if kind in (SHARDED, ACCO):
             return System(text, kind, **_sharded(kind, rest), **own)
+        if kind == KFAC:
+            return System(text, kind, kfac=_kfac(rest), **own)
+        if kind == MUON:
+            return System(text, kind, **_muon(rest), **own)
+        if way == ADAMW:
+            return System(text, kind, **own)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"'{text}': {error}") from None
     if kind in (DILOCO, LOCAL) and re.fullmatch(r"[1-9]\d{0,5}", rest):
@@ -143,6 +180,25 @@ def _sharded(kind: str, rest: str) -> dict:
         "overlaps_forward": _FORWARD in options,
         "overlaps_backward": _BACKWARD in options,
     }
+
+
+def _kfac(rest: str) -> tuple[tuple[str, Any], ...]:
+    found = []
+    for option in filter(None, rest.split(",")):
+        name, _, value = option.partition("=")
+        if name not in _KFAC_OPTIONS:
+            raise ValueError(f"'{name}' is none of {', '.join(_KFAC_OPTIONS)}")
+        found.append((name, _KFAC_OPTIONS[name](value)))
+    return tuple(found)
+
+
+def _muon(rest: str) -> dict:
+    if not rest:
+        return {}
+    name, _, value = rest.partition("=")
+    if name != "adamw":
+        raise ValueError(f"'{name}' is not adamw")
+    return {"rest_learning_rate": number(*_OWN_SETTINGS["learning-rate"])(value)}
 
 
 def parse_list(text: str) -> list[System]:

@@ -38,8 +38,8 @@ figures (± is the standard deviation over the seeds)
   loss                  cross entropy of the training batches: mean of the last 10 steps, and of the ranks
   step_seconds          of a step, until the slowest rank is through: the median of all steps of all seeds
                         but the first {BLOCK_STEPS} of each, in which braid looks at a model, and buckets are made
-  communication_seconds of one step in {BLOCK_STEPS}, under DDP: forward and backward pass, less those of the same batch
-                        without communication, which are run just before; the median, the slowest ranks'
+  communication_seconds of one step in {BLOCK_STEPS}, under DDP without K-FAC: forward and backward pass, less those of
+                        the same batch without communication, which are run just before; the median, the slowest ranks'
   bytes_per_step        that a node's interface has sent, headers and acknowledgements included: the mean
   target_seconds        seconds of training (steps only) until an evaluation, one each --evaluate-every
                         steps, found --target: the mean of the seeds; - if one of them never did

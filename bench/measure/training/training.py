@@ -13,7 +13,7 @@ from torch import nn
 from . import data
 from .figures import block_sizes
 from .optimizers import Trained
-from .systems import parse
+from .systems import KFAC, parse
 
 _load = functools.cache(data.load)
 
@@ -24,21 +24,22 @@ class Training:
         system = parse(task["system"])
         self.model = data.make_model(task["dataset"], task["hidden"], task["layers"])
         self.trained = Trained(self.model, system, task["warmup_steps"], task["learning_rate"], task["momentum"])
-        self._uses_ddp = system.uses_ddp
+        # K-FAC would take a pass without communication for one of a step.
+        self._looks_at_passes = system.uses_ddp and system.kind != KFAC
         self._pictures = pictures
         self._batches = data.batches(
             len(pictures), task["batch_size"], dist.get_rank(), dist.get_world_size(), task["seed"]
         )
         self.losses: list[float] = []
         self.step_seconds: list[float] = []
-        self.synchronous_seconds: list[float] = []  # forward and backward pass of each block's first step, of DDP
+        self.synchronous_seconds: list[float] = []  # forward and backward pass of each block's first step
         self.local_seconds: list[float] = []  # the same without communication
         self.bytes_sent: list[int] = []  # by the node's interface in each block
 
     def run_block(self, steps: int) -> None:
         batches = [self._pictures[next(self._batches)] for _ in range(steps)]
         dist.barrier()
-        if self._uses_ddp:
+        if self._looks_at_passes:
             with self.trained.model.no_sync():
                 self.local_seconds.append(self._differentiate(*batches[0])[1])
             dist.barrier()
@@ -48,7 +49,7 @@ class Training:
             loss, seconds = self._differentiate(images, labels)
             self.trained.optimizer.step()
             self.step_seconds.append(time.perf_counter() - start)
-            if self._uses_ddp and place == 0:
+            if self._looks_at_passes and place == 0:
                 self.synchronous_seconds.append(seconds)
             self.losses.append(loss.item())
         dist.barrier()

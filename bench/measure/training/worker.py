@@ -14,8 +14,16 @@ from .. import worker
 from . import stepping, training
 from .systems import parse
 
+
+
+def _kfac_steps(task: dict) -> dict:
+    from . import kfac_stepping  # Over gloo nothing of braid is loaded.
+
+    return kfac_stepping.run(task)
+
+
 _TIMEOUT = datetime.timedelta(seconds=120)
-_TASKS = {"train": training.run, "steps": stepping.run}
+_TASKS = {"train": training.run, "steps": stepping.run, "kfac": _kfac_steps}
 
 
 def main() -> None:
