@@ -26,8 +26,10 @@ struct MergeQuestion {
 // from L to l alone, and a merge of l changes only t_c(l), which is 0 from then on, and p(l − 1)
 // and t_c(l − 1), which are used when it is the turn of l − 1: so one pass does the same additions
 // in the same order, and gives the same bits.
-template <typename Merges>
-Plan greedy_merge(const Workload& workload, const CostModel& cost, const Merges& merges) {
+//
+// `phases_of(group, bytes)` is what a message of these tensors costs.
+template <typename PhasesOf, typename Merges>
+Plan greedy_merge_by(const Workload& workload, const PhasesOf& phases_of, const Merges& merges) {
   Plan plan;
   const auto& tensors = workload.tensors;
   if (tensors.empty()) return plan;
@@ -35,7 +37,7 @@ Plan greedy_merge(const Workload& workload, const CostModel& cost, const Merges&
   uint64_t bytes = tensors[0].bytes;
   double start = tensors[0].ready_seconds;
   for (uint32_t next = 1; next < tensors.size(); ++next) {
-    const CostModel::Phases phases = cost.phases(bytes);
+    const CostModel::Phases phases = phases_of(Plan::Group{begin, next}, bytes);
     const double ready = tensors[next].ready_seconds;
     double busy = 0;
     if (merges(MergeQuestion{bytes, start, phases.startup_seconds, ready})) {
@@ -50,6 +52,12 @@ Plan greedy_merge(const Workload& workload, const CostModel& cost, const Merges&
   }
   plan.groups.push_back({begin, static_cast<uint32_t>(tensors.size())});
   return plan;
+}
+
+template <typename Merges>
+Plan greedy_merge(const Workload& workload, const CostModel& cost, const Merges& merges) {
+  return greedy_merge_by(
+      workload, [&](const Plan::Group&, uint64_t bytes) { return cost.phases(bytes); }, merges);
 }
 
 }  // namespace braid
