@@ -7,41 +7,17 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "braidctl/algorithm_options.h"
+
 namespace braid {
 namespace {
 
 constexpr double kJitterMax = 0.999;  // no tensor takes no time at all
 constexpr double kStraggleMax = 1000;
 
-std::string algorithm_names() {
-  std::vector<std::string_view> names;
-  for (const Algorithm& one : algorithms()) names.push_back(one.name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 void add_cost_options(CLI::App& sub, SimulateCommand& command) {
-  LinkCost& link = command.sweep.link;
-  sub.add_option("--algorithm", command.sweep.algorithm, algorithm_names())
-      ->required()
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            const auto cost = algorithm_cost(name, 1, {});
-            return cost ? std::string() : cost.status().message();
-          },
-          "ALGORITHM"));
-  sub.add_option("--alpha", link.latency_seconds, "seconds of latency of each message")
-      ->required()
-      ->check(is_not_negative());
-  sub.add_option("--beta", link.seconds_per_byte, "seconds to send a byte")
-      ->required()
-      ->check(is_not_negative());
-  sub.add_option("--gamma", link.reduce_seconds_per_byte, "seconds to add a byte")
-      ->capture_default_str()
-      ->check(is_not_negative());
-  sub.add_option("--group", command.sweep.algorithm_options.group_workers,
-                 "hierarchical: workers of a rack")
-      ->capture_default_str()
-      ->check(is_integer(1, kSweepWorkersMax));
+  add_algorithm_options(sub, command.sweep.algorithm, command.sweep.link,
+                        command.sweep.algorithm_options);
   CLI::Option* alpha = sub.add_option("--inside-alpha", command.inside_alpha,
                                       "hierarchical: --alpha inside racks, if it differs")
                            ->check(is_not_negative());

@@ -11,6 +11,7 @@
 #include "braidctl/ctl_fit.h"
 #include "braidctl/ctl_flows.h"
 #include "braidctl/ctl_jobs.h"
+#include "braidctl/ctl_kfac.h"
 #include "braidctl/ctl_pending.h"
 #include "braidctl/ctl_place.h"
 #include "braidctl/ctl_plan.h"
@@ -88,6 +89,7 @@ int main(int argc, char** argv) {
   braid::FitCommand fit;
   braid::FlowsCommand flows;
   braid::JobsCommand jobs;
+  braid::KfacCommand kfac;
   braid::PendingCommand pending;
   braid::PlaceCommand place;
   braid::PlanCommand plan;
@@ -101,6 +103,7 @@ int main(int argc, char** argv) {
   const CLI::App* fit_command = braid::add_fit_command(app, fit);
   const CLI::App* flows_command = braid::add_flows_command(app, flows);
   const CLI::App* jobs_command = braid::add_jobs_command(app, jobs);
+  const CLI::App* kfac_command = braid::add_kfac_command(app, kfac);
   const CLI::App* pending_command = braid::add_pending_command(app, pending);
   const CLI::App* place_command = braid::add_place_command(app, place);
   const CLI::App* plan_command = braid::add_plan_command(app, plan);
@@ -115,8 +118,8 @@ int main(int argc, char** argv) {
   }
   if (app.get_subcommands().empty()) {
     std::fprintf(stderr,
-                 "a subcommand is required: status, advise, explain, fit, flows, jobs, pending, "
-                 "place, plan, simulate, top, trace or tune\n");
+                 "a subcommand is required: status, advise, explain, fit, flows, jobs, kfac, "
+                 "pending, place, plan, simulate, top, trace or tune\n");
     return kExitUsage;
   }
   if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
@@ -124,6 +127,7 @@ int main(int argc, char** argv) {
   if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
   if (flows_command->parsed()) return print(braid::run_flows(socket, flows));
   if (jobs_command->parsed()) return print(braid::run_jobs(socket, jobs));
+  if (kfac_command->parsed()) return print(braid::run_kfac(kfac));
   if (pending_command->parsed()) return print(braid::run_pending(socket, pending));
   if (place_command->parsed()) return print(braid::run_place(place));
   if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
