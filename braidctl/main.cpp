@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // braidctl: asks the daemon of this node, and plans without one.
 #include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -32,6 +35,20 @@ struct StatusCommand {
   bool as_json = false;
   bool as_ras = false;
 };
+
+struct Subcommand {
+  const CLI::App* app;
+  std::function<braid::Result<braid::CommandOutput>()> run;
+};
+
+std::string names_of(const std::vector<Subcommand>& subcommands) {
+  std::string names;
+  for (const Subcommand& one : subcommands) {
+    if (!names.empty()) names += &one == &subcommands.back() ? " or " : ", ";
+    names += one.app->get_name();
+  }
+  return names;
+}
 
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
@@ -97,43 +114,32 @@ int main(int argc, char** argv) {
   braid::TopCommand top;
   braid::TraceCommand trace;
   braid::TuneCommand tune;
-  add_status_command(app, status);
-  const CLI::App* advise_command = braid::add_advise_command(app, advise);
-  const CLI::App* explain_command = braid::add_explain_command(app, explain);
-  const CLI::App* fit_command = braid::add_fit_command(app, fit);
-  const CLI::App* flows_command = braid::add_flows_command(app, flows);
-  const CLI::App* jobs_command = braid::add_jobs_command(app, jobs);
-  const CLI::App* kfac_command = braid::add_kfac_command(app, kfac);
-  const CLI::App* pending_command = braid::add_pending_command(app, pending);
-  const CLI::App* place_command = braid::add_place_command(app, place);
-  const CLI::App* plan_command = braid::add_plan_command(app, plan);
-  const CLI::App* simulate_command = braid::add_simulate_command(app, simulate);
-  const CLI::App* top_command = braid::add_top_command(app, top);
-  const CLI::App* trace_command = braid::add_trace_command(app, trace);
-  const CLI::App* tune_command = braid::add_tune_command(app, tune);
+  const std::vector<Subcommand> subcommands = {
+      {add_status_command(app, status), [&] { return run_status(socket, status); }},
+      {braid::add_advise_command(app, advise), [&] { return braid::run_advise(socket, advise); }},
+      {braid::add_explain_command(app, explain),
+       [&] { return braid::run_explain(socket, explain); }},
+      {braid::add_fit_command(app, fit), [&] { return braid::run_fit(socket, fit); }},
+      {braid::add_flows_command(app, flows), [&] { return braid::run_flows(socket, flows); }},
+      {braid::add_jobs_command(app, jobs), [&] { return braid::run_jobs(socket, jobs); }},
+      {braid::add_kfac_command(app, kfac), [&] { return braid::run_kfac(kfac); }},
+      {braid::add_pending_command(app, pending),
+       [&] { return braid::run_pending(socket, pending); }},
+      {braid::add_place_command(app, place), [&] { return braid::run_place(place); }},
+      {braid::add_plan_command(app, plan), [&] { return braid::run_plan(socket, plan); }},
+      {braid::add_simulate_command(app, simulate), [&] { return braid::run_simulate(simulate); }},
+      {braid::add_top_command(app, top), [&] { return braid::run_top(socket, top); }},
+      {braid::add_trace_command(app, trace), [&] { return braid::run_trace(socket, trace); }},
+      {braid::add_tune_command(app, tune), [&] { return braid::run_tune(socket, tune); }},
+  };
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
-  if (app.get_subcommands().empty()) {
-    std::fprintf(stderr,
-                 "a subcommand is required: status, advise, explain, fit, flows, jobs, kfac, "
-                 "pending, place, plan, simulate, top, trace or tune\n");
-    return kExitUsage;
+  for (const Subcommand& subcommand : subcommands) {
+    if (subcommand.app->parsed()) return print(subcommand.run());
   }
-  if (advise_command->parsed()) return print(braid::run_advise(socket, advise));
-  if (explain_command->parsed()) return print(braid::run_explain(socket, explain));
-  if (fit_command->parsed()) return print(braid::run_fit(socket, fit));
-  if (flows_command->parsed()) return print(braid::run_flows(socket, flows));
-  if (jobs_command->parsed()) return print(braid::run_jobs(socket, jobs));
-  if (kfac_command->parsed()) return print(braid::run_kfac(kfac));
-  if (pending_command->parsed()) return print(braid::run_pending(socket, pending));
-  if (place_command->parsed()) return print(braid::run_place(place));
-  if (plan_command->parsed()) return print(braid::run_plan(socket, plan));
-  if (simulate_command->parsed()) return print(braid::run_simulate(simulate));
-  if (top_command->parsed()) return print(braid::run_top(socket, top));
-  if (trace_command->parsed()) return print(braid::run_trace(socket, trace));
-  if (tune_command->parsed()) return print(braid::run_tune(socket, tune));
-  return print(run_status(socket, status));
+  std::fprintf(stderr, "a subcommand is required: %s\n", names_of(subcommands).c_str());
+  return kExitUsage;
 }
