@@ -128,6 +128,17 @@ def test_the_target_counts_if_all_seeds_reach_it():
     assert (row["target_seconds"], row["target_steps"], row["target_reached"]) == (None, None, 1)
 
 
+def test_the_course_of_a_training():
+    seeds = [trained(losses=[4.0] * 10 + [1.0] * 10), trained(losses=[2.0] * 20, seed=2)]
+    rows = [{"system": "braid", "seeds": seeds}, {"system": "gloo", "seeds": []}]
+    assert training_figures.courses(rows) == {
+        "braid": [{"steps": 10, "seconds": 20.0, "loss": 3.0}, {"steps": 20, "seconds": 40.0, "loss": 1.5}]
+    }
+    diverged = trained(losses=[4.0] * 19 + [float("nan")])
+    course = training_figures.courses([{"system": "braid", "seeds": [diverged]}])["braid"]
+    assert [point["steps"] for point in course] == [10]
+
+
 @pytest.mark.parametrize(
     ("text", "bytes_of_an_element"),
     [

@@ -90,6 +90,18 @@ def test_the_picture_of_the_demo(tmp_path):
     assert page.panels[1].series["communication"][1] == 0
 
 
+def test_the_loss_of_trainings(tmp_path):
+    course = [{"steps": 10, "seconds": 1.5, "loss": 2.0}, {"steps": 20, "seconds": 3.0, "loss": 0.5}]
+    systems = ("braid@learning-rate=0.1", "kfac:mode=spd,damping=0.1@learning-rate=1",
+               "kfac:mode=d,damping=0.1@learning-rate=1")  # fmt: skip
+    report = {"options": {"dataset": "digits", "nodes": 3, "seeds": 2}, "courses": dict.fromkeys(systems, course)}
+    picture = tmp_path / "picture.svg"
+    assert plot("-o", picture, text=json.dumps(report)).returncode == 0
+    said = texts(picture).split("\n")
+    assert {"braid", "kfac:mode=spd", "kfac:mode=d", "steps", "seconds of training"} <= set(said)
+    assert "digits, 3 nodes, means of 2 seeds" in said
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -61,6 +61,23 @@ def rows(trained: dict, errors: dict[str, str], margin: float) -> list[dict]:
     return made
 
 
+def courses(rows: list[dict]) -> dict[str, list[dict]]:
+    """By system the mean loss of so many steps, and the steps and seconds of training until then; means over the
+    seeds. It ends where a loss is no number."""
+    return {row["system"]: _course(row["seeds"]) for row in rows if row["seeds"]}
+
+
+def _course(seeds: list[dict]) -> list[dict]:
+    points: list[dict] = []
+    for end in range(_LAST_STEPS, len(seeds[0]["losses"]) + 1, _LAST_STEPS):
+        losses = [loss for seed in seeds for loss in seed["losses"][end - _LAST_STEPS : end]]
+        if None in losses:
+            break
+        seconds = statistics.fmean(sum(seed["step_seconds"][:end]) for seed in seeds)
+        points.append({"steps": end, "seconds": seconds, "loss": statistics.fmean(losses)})
+    return points
+
+
 def _row(system: str, seeds: list[dict]) -> dict:
     reached = [one for one in seeds if one["target_seconds"] is not None]
     reached_by_all = reached if len(reached) == len(seeds) else []

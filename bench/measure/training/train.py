@@ -47,6 +47,7 @@ figures (± is the standard deviation over the seeds)
   outcome               trains; diverged: a loss is infinite or no number, or the last ones are higher than the first
                         one; worse: the accuracy is more than --margin below that of plain braid or gloo, whichever
                         comes first; ranks differ: they have ended with other parameters; failed: with an error
+  courses               in the JSON file only, for braid-plot: the loss by steps, and by seconds of training
   Nodes share this machine's processors: compare the times of one run with each other.
 
 example
@@ -140,7 +141,8 @@ class Trainings(run.Run):
         self.say(f"{system}: seed {seed} of {chosen.seeds}: {done['accuracy']:.2f} %")
 
     def report(self) -> dict:
-        return {"rows": figures.rows(self._seeds, self.errors, self._chosen.margin)}
+        rows = figures.rows(self._seeds, self.errors, self._chosen.margin)
+        return {"rows": rows, "courses": figures.courses(rows)}
 
     def lines(self, report: dict) -> list[str]:
         asked = report["options"]

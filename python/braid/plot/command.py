@@ -9,7 +9,8 @@ import sys
 
 _DESCRIPTION = "Draws what braidctl and the benchmarks print as JSON."
 _KINDS = (
-    "braidctl plan, simulate or advise --format json, or the --json file of bench/compare or bench/steps --timeline"
+    "braidctl plan, simulate or advise --format json, or the --json file of bench/compare, bench/train or bench/steps "
+    "--timeline"
 )
 _EPILOG = """\
 examples:
@@ -79,7 +80,7 @@ def _read(file: str, name: str):
 
 
 def _page_of(document, title: str):
-    from braid.plot import benchmarks, planning
+    from braid.plot import benchmarks, planning, trainings
 
     if isinstance(document, list) and document and "speedup" in document[0]:
         return planning.simulate(document, title)
@@ -89,6 +90,7 @@ def _page_of(document, title: str):
         ("sweep", planning.advise),
         ("comparisons", benchmarks.compare),
         ("timelines", benchmarks.timeline),
+        ("courses", trainings.trainings),
     )
     for key, draw in kinds:
         if isinstance(document, dict) and key in document:
