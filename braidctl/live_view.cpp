@@ -30,6 +30,16 @@ std::string iteration_line(const LiveSet& set) {
   return line + fmt::format("; steps measured: {}\n", set.steps_measured);
 }
 
+std::string beside_lines(const LiveSet& set) {
+  std::string out;
+  for (const LiveSet::Beside& one : set.beside) {
+    out += fmt::format("beside the set of '{}', which began {} before, in {:.0f} % of the steps\n",
+                       name_for_people(one.tensor), format_seconds(one.before_seconds),
+                       one.share * 100);
+  }
+  return out;
+}
+
 std::string share_text(const std::optional<double>& value) {
   return value ? fmt::format("{:.3g}", *value) : "-";
 }
@@ -90,7 +100,7 @@ std::string set_table(const LiveSet& set) {
   std::string out = fmt::format("plan {} by {} from step {} on: {} tensors, {}, in {} groups\n",
                                 set.plan, printable(set.planner), set.from_step,
                                 set.trace.tensors.size(), format_amount(bytes), set.groups.size());
-  out += iteration_line(set) + '\n';
+  out += iteration_line(set) + beside_lines(set) + '\n';
   if (set.cost) out += live_cost_table(*set.cost) + '\n';
   const std::string guard = guard_lines(set);
   return out + groups_table(set) + (guard.empty() ? "" : "\n" + guard);

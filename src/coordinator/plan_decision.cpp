@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "planner/occupying_cost.h"
-#include "planner/simulator.h"
 
 namespace braid {
 namespace {
@@ -21,6 +20,10 @@ struct MergedReport {
   uint64_t forward_ns = 0;
   std::vector<uint32_t> order;  // tensors by readiness
 };
+
+uint64_t bytes_of(const PlanReport& report, uint32_t tensor) {
+  return report.counts[tensor] * element_bytes(report.dtypes[tensor]);
+}
 
 Result<MergedReport> merge(std::span<const PlanReport> reports) {
   MergedReport merged;
@@ -45,10 +48,22 @@ Workload workload_of(const MergedReport& merged) {
   Workload workload;
   workload.forward_seconds = to_seconds(merged.forward_ns);
   for (const uint32_t i : merged.order) {
-    workload.tensors.push_back({to_seconds(merged.ready_ns[i]),
-                                merged.first->counts[i] * element_bytes(merged.first->dtypes[i])});
+    workload.tensors.push_back({to_seconds(merged.ready_ns[i]), bytes_of(*merged.first, i)});
   }
   return workload;
+}
+
+std::shared_ptr<const SetMeasured> measured_of(const MergedReport& merged,
+                                               std::span<const PlanReport> reports) {
+  auto measured = std::make_shared<SetMeasured>();
+  for (const uint32_t i : merged.order) {
+    const double ready = to_seconds(merged.ready_ns[i]);
+    measured->tensors.push_back({merged.first->tensors[i], ready, bytes_of(*merged.first, i)});
+    measured->last_ready_seconds = ready;
+  }
+  std::ranges::sort(measured->tensors, {}, &SetMeasured::Tensor::hash);
+  measured->beside = merge_beside(reports);
+  return measured;
 }
 
 using Kind = std::pair<DataType, uint64_t>;  // and the codec
@@ -101,25 +116,28 @@ Plan plan_of(std::span<const std::vector<uint64_t>> groups, const MergedReport& 
 Result<PlanDecision> decide_plan(std::span<const PlanReport> reports,
                                  std::span<const CostMeasurement> measurements,
                                  std::span<const std::vector<uint64_t>> current,
+                                 std::span<const SetTraffic> others,
                                  const PlanningOptions& options) {
   auto merged = merge(reports);
   if (!merged) return merged.status();
   auto cost = fit_cost(measurements);
   if (!cost) return cost.status();
-  const Workload workload = workload_of(*merged);
+  Workload workload = workload_of(*merged);
+  const auto measured = measured_of(*merged, reports);
+  const std::vector<BesideSteps> beside =
+      beside_steps(merged->first->set, *measured, others, workload);
   const OccupyingCost occupying(*cost);
 
   const PlannerOptions planner_options = daemon_planner_options(options.streams);
   SimulatorOptions simulator_options;
   simulator_options.streams = options.streams;
-  const Plan plan = options.planner->plan(workload, occupying, planner_options);
+  const BesidePlan best = plan_beside(*options.planner, workload, beside, occupying,
+                                      planner_options, simulator_options);
 
-  PlanDecision decision{{}, 0, 0, *cost};
-  decision.predicted_seconds =
-      simulate(workload, plan, occupying, simulator_options).iteration_seconds;
-  decision.current_seconds =
-      simulate(workload, plan_of(current, *merged), occupying, simulator_options).iteration_seconds;
-  for (const auto& group : one_kind_each(plan, *merged)) {
+  PlanDecision decision{{}, best.iteration_seconds, 0, *cost, measured};
+  decision.current_seconds = mean_iteration_seconds(workload, beside, plan_of(current, *merged),
+                                                    occupying, simulator_options);
+  for (const auto& group : one_kind_each(best.plan, *merged)) {
     auto& hashes = decision.groups.emplace_back();
     for (const uint32_t tensor : group) hashes.push_back(merged->first->tensors[tensor]);
   }

@@ -88,6 +88,7 @@ void PlanDirector::on_set_unregistered(NodeId from, uint64_t id) {
   if (set->unregistered.size() == 1) {
     set->plans.drop();
     if (tunings_.forget(id)) plan_anew();
+    look_anew_beside(id);
   }
   if (set->unregistered.size() < job_.nodes.size()) return;
   sets_.erase(id);
@@ -149,6 +150,32 @@ void PlanDirector::finish_round(uint64_t id, Set& set, const PlanRound& round) {
   set.rounds.note_slowness(network_.slowness(round.measured));
 }
 
+// The other sets that the round's reports name, as far as they were planned.
+std::vector<SetTraffic> PlanDirector::traffic_beside(uint64_t id, const PlanRound& round) const {
+  std::vector<SetTraffic> others;
+  for (const PlanReport::Beside& beside : merge_beside(round.reports)) {
+    const auto position = sets_.find(beside.set);
+    if (position == sets_.end() || beside.set == id) continue;
+    const Set& other = *position->second;
+    if (other.measured == nullptr || other.groups.empty() || !other.unregistered.empty()) continue;
+    others.push_back({beside.set, other.groups, other.measured});
+  }
+  return others;
+}
+
+// The set has got its first plan, or has gone: plans of those beside it may be replaced at once.
+void PlanDirector::look_anew_beside(uint64_t id) {
+  const auto names = [this](uint64_t one, uint64_t other) {
+    const auto& measured = sets_.at(one)->measured;
+    return measured != nullptr &&
+           std::ranges::find(measured->beside, other, &PlanReport::Beside::set) !=
+               measured->beside.end();
+  };
+  for (auto& [other, set] : sets_) {
+    if (other != id && (names(id, other) || names(other, id))) set->rounds.hold_no_longer();
+  }
+}
+
 void PlanDirector::decide(uint64_t id, Set& set, PlanRound round) {
   is_deciding_ = true;
   const auto question = std::make_shared<const Question>(
@@ -158,8 +185,9 @@ void PlanDirector::decide(uint64_t id, Set& set, PlanRound round) {
   options.streams = tunings_.streams();
   compute<Result<PlanDecision>>(
       options_.worker,
-      [question, options, measured = network_.measurements(), groups = set.groups] {
-        return decide_plan(question->round.reports, measured, groups, options);
+      [question, options, measured = network_.measurements(), groups = set.groups,
+       others = traffic_beside(id, question->round)] {
+        return decide_plan(question->round.reports, measured, groups, others, options);
       },
       lifetime_.guard([this, id, question](Result<PlanDecision>& decision) {
         on_decision(id, *question, decision);
@@ -188,6 +216,7 @@ void PlanDirector::take_decision(uint64_t id, Set& set, const Question& question
                                  PlanDecision& decision) {
   const uint64_t iteration_ns = question.round.iteration_ns();
   network_.take_cost(decision.cost);
+  set.measured = decision.measured;
   const double measured_seconds =
       iteration_ns == 0 ? decision.current_seconds : static_cast<double>(iteration_ns) / 1e9;
   const bool pays = decision.predicted_seconds <
@@ -234,6 +263,7 @@ void PlanDirector::on_end(uint64_t id, const PlanProposal& proposal, SetPlans::E
     if (tunings_.on_end(proposal, holds)) plan_anew();
   } else if (holds) {
     set.rounds.begin_plan();
+    if (set.groups.empty()) look_anew_beside(id);
     set.groups = proposal.groups;
     set.is_another_network = false;
   } else if (end == SetPlans::End::Refused) {

@@ -13,6 +13,7 @@
 #include "coordinator/network_model.h"
 #include "coordinator/plan_rounds.h"
 #include "coordinator/set_plans.h"
+#include "coordinator/set_traffic.h"
 #include "coordinator/tuning_turns.h"
 #include "loop/work_thread.h"
 #include "planner/planner.h"
@@ -77,9 +78,10 @@ class PlanDirector {
     Set(const PlannedJob& job, SetPlans::OnEnd on_end) : plans(job, std::move(on_end)) {}
     SetPlans plans;
     PlanRounds rounds;
-    std::vector<std::vector<uint64_t>> groups;  // of the plan that holds; empty: the first one
-    bool is_another_network = false;            // and no plan was made since
-    uint64_t notice_steps = kNoticeStepsMin;    // grows when a proposal came too late
+    std::vector<std::vector<uint64_t>> groups;    // of the plan that holds; empty: the first one
+    std::shared_ptr<const SetMeasured> measured;  // of the latest decision; nullptr: there was none
+    bool is_another_network = false;              // and no plan was made since
+    uint64_t notice_steps = kNoticeStepsMin;      // grows when a proposal came too late
     // The nodes that have it no more. One is enough: no step follows, and no plan is proposed.
     std::set<NodeId> unregistered;
   };
@@ -101,6 +103,8 @@ class PlanDirector {
 
   Set* find(uint64_t id);
   Set* find_or_make(uint64_t id);
+  std::vector<SetTraffic> traffic_beside(uint64_t id, const PlanRound& round) const;
+  void look_anew_beside(uint64_t id);
   void decide(uint64_t id, Set& set, PlanRound round);
   void on_decision(uint64_t id, const Question& question, Result<PlanDecision>& decision);
   void take_decision(uint64_t id, Set& set, const Question& question, PlanDecision& decision);

@@ -46,6 +46,8 @@ class PlanRounds {
   uint32_t count() const { return count_; }  // since the plan began
 
   void begin_plan();
+  // The plan that holds may be replaced by the next round.
+  void hold_no_longer() { rounds_to_hold_ = 0; }
   void drop_reports();
   // All that was measured.
   void forget();

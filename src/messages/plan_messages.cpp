@@ -18,6 +18,11 @@ Status check_lengths(const proto::PlanReport& message) {
   const size_t operations = length(message.operation_bytes());
   if (length(message.operation_ns()) != operations || length(message.operation_id()) != operations)
     return {StatusCode::Protocol, "a plan report's measurements are of different lengths"};
+  const size_t beside = length(message.beside_set());
+  if (beside > PlanReport::kBesideMax || length(message.beside_before_ns()) != beside ||
+      length(message.beside_share()) != beside)
+    return {StatusCode::Protocol,
+            "a plan report's sets beside are too many, or of different lengths"};
   return Status::ok();
 }
 
@@ -56,6 +61,22 @@ Result<std::vector<PlainGroup>> read_plain(const proto::PlanProposal& message) {
   return groups;
 }
 
+Status read_beside(const proto::PlanReport& message, PlanReport& report) {
+  const uint32_t sets = message.beside_set() == nullptr ? 0 : message.beside_set()->size();
+  for (uint32_t i = 0; i < sets; ++i) {
+    const double share = message.beside_share()->Get(i);
+    if (!(share > 0 && share <= 1)) {
+      return make_status(StatusCode::Protocol,
+                         "a plan report has a set in a share of {} of its steps; right is more "
+                         "than 0 and at most 1",
+                         share);
+    }
+    report.beside.push_back(
+        {message.beside_set()->Get(i), message.beside_before_ns()->Get(i), share});
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 const char* to_string(GuardLimit limit) {
@@ -80,10 +101,17 @@ ControlBuffer make_plan_report(const PlanReport& report) {
     bytes.push_back(one.bytes);
     nanoseconds.push_back(one.nanoseconds);
   }
+  std::vector<uint64_t> sets, before_ns;
+  std::vector<double> shares;
+  for (const PlanReport::Beside& one : report.beside) {
+    sets.push_back(one.set);
+    before_ns.push_back(one.before_ns);
+    shares.push_back(one.share);
+  }
   const auto body = proto::CreatePlanReportDirect(
       builder, report.job_key, report.set, report.plan, report.step, &report.tensors,
       &report.counts, &dtypes, &report.ready_ns, report.forward_ns, report.iteration_ns, &ids,
-      &bytes, &nanoseconds, &report.codecs);
+      &bytes, &nanoseconds, &report.codecs, &sets, &before_ns, &shares);
   return finish_control_message(std::move(builder), body);
 }
 
@@ -200,6 +228,7 @@ Result<PlanReport> parse_plan_report(const proto::PlanReport& message) {
     report.operations.push_back({message.operation_id()->Get(i), message.operation_bytes()->Get(i),
                                  message.operation_ns()->Get(i)});
   }
+  BRAID_RETURN_IF_ERROR(read_beside(message, report));
   return report;
 }
 

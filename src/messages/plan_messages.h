@@ -20,6 +20,14 @@ struct PlanReport {
     uint64_t bytes = 0;
     uint64_t nanoseconds = 0;
   };
+  // Another set that began a step between two steps of this one.
+  struct Beside {
+    uint64_t set = 0;
+    uint64_t before_ns = 0;  // the later of the two; the median
+    double share = 0;        // of this set's steps: more than 0, at most 1
+    bool operator==(const Beside&) const = default;
+  };
+  static constexpr size_t kBesideMax = 16;
   uint64_t job_key = 0;
   uint64_t set = 0;
   uint32_t plan = 0;
@@ -32,6 +40,7 @@ struct PlanReport {
   uint64_t forward_ns = 0;
   uint64_t iteration_ns = 0;
   std::vector<MeasuredOperation> operations;
+  std::vector<Beside> beside;  // kBesideMax at most
 };
 // What a guard may watch. The numbers are those of PlainGroup.
 enum class GuardLimit : uint8_t { Residual = 1, Cosine = 2, Saturation = 3 };

@@ -97,6 +97,20 @@ Status read_plain(const json& set, LiveSet& live) {
   return Status::ok();
 }
 
+// Older daemons say nothing of it.
+Status read_beside(const json& set, LiveSet& live) {
+  const auto found = set.find("beside");
+  if (found == set.end()) return Status::ok();
+  for (const json& one : *found) {
+    if (!one.is_object()) return wrong("a set beside is no object");
+    LiveSet::Beside& beside = live.beside.emplace_back();
+    beside.tensor = read_text(one, "tensor");
+    read_number(one, "before_seconds", beside.before_seconds);
+    read_number(one, "share", beside.share);
+  }
+  return Status::ok();
+}
+
 Result<LiveSet> read_set(const json& set) {
   if (!set.is_object() || !set.contains("trace")) return wrong("a set has no trace");
   LiveSet live;
@@ -117,6 +131,7 @@ Result<LiveSet> read_set(const json& set) {
   live.groups = std::move(groups).value();
   BRAID_RETURN_IF_ERROR(read_codecs(set, live));
   BRAID_RETURN_IF_ERROR(read_plain(set, live));
+  BRAID_RETURN_IF_ERROR(read_beside(set, live));
   auto trace = parse_trace(set["trace"].dump(), kWho);
   if (!trace) return trace.status();
   live.trace = std::move(trace).value();

@@ -33,6 +33,12 @@ struct LiveSet {
     double measured = 0;
     double allowed = 0;
   };
+  // A set of the job that began a step between two steps of this one.
+  struct Beside {
+    std::string tensor;         // its first
+    double before_seconds = 0;  // the later of the two
+    double share = 0;           // of this set's steps
+  };
   uint32_t plan = 0;       // the number of the plan that holds
   uint64_t from_step = 0;  // it holds since
   std::string planner;     // what made it; "first": no planner did
@@ -49,6 +55,7 @@ struct LiveSet {
   std::vector<std::vector<std::string>> groups;  // names, in sending order
   std::vector<Codec> codecs;                     // by group; none: the daemon does not say
   std::vector<Plain> plain;
+  std::vector<Beside> beside;
   uint64_t sampled_every_steps = 0;  // 0: never
   std::string coordinator;           // the node that has the readings
   bool is_coordinator = false;       // the one that was asked

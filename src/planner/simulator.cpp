@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "planner/beside_units.h"
 #include "planner/channels.h"
 #include "planner/pieces.h"
 
@@ -39,22 +40,27 @@ double run_units(const Workload& workload, const Plan& plan, const CostModel& co
   uint64_t units = 0;
   for (const Plan::Group& group : plan.groups) units += group.pieces;
   timeline.units.reserve(units);
-  const std::vector<double> slowdown = slowdowns(cost, streams, units);
+  const std::vector<double> slowdown = slowdowns(cost, streams, units + workload.beside.size());
   Channels channels(slowdown);
+  BesideUnits beside(workload, cost);
   std::vector<Channels::End> ends;
   for (uint32_t group = 0; group < plan.groups.size(); ++group) {
     const Plan::Group& members = plan.groups[group];
     uint64_t bytes = 0;
     for (uint32_t i = members.begin; i < members.end; ++i) bytes += workload.tensors[i].bytes;
     const double ready = timeline.ready_seconds[members.end - 1];
+    beside.start_until(ready, channels, ends);
     for (uint32_t piece = 0; piece < members.pieces; ++piece) {
       const auto unit = static_cast<uint32_t>(timeline.units.size());
       const CostModel::Phases phases = cost.phases(piece_bytes(bytes, members.pieces, piece));
       timeline.units.push_back({group, piece, channels.start(unit, ready, phases, ends), 0});
     }
   }
+  beside.start_all(channels, ends);
   const double last_end = channels.finish(ends);
-  for (const Channels::End& end : ends) timeline.units[end.unit].end_seconds = end.seconds;
+  for (const Channels::End& end : ends) {
+    if (end.unit != BesideUnits::kUnit) timeline.units[end.unit].end_seconds = end.seconds;
+  }
   return last_end;
 }
 

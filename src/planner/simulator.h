@@ -43,7 +43,9 @@ std::vector<double> slowest_ready_seconds(const Workload& workload,
 // Runs one step event by event. A group's units become ready with its last tensor and start in the
 // plan's order as soon as one of `streams` channels is free. A unit goes through its startup, then
 // its transfer; transfers that run side by side all slow down by CostModel::slowdown. With one
-// stream this is the papers' recurrence, to the last bit.
+// stream this is the papers' recurrence, to the last bit. The units of others (Workload::beside)
+// take their turns by when they are ready, and the iteration goes on until they are through, too;
+// the timeline does not show them.
 Timeline simulate(const Workload& workload, const Plan& plan, const CostModel& cost,
                   const SimulatorOptions& options = {});
 

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kShifts[] = {1, 2, 4, 8, 16};  // by how many tensors a boundary is moved
 
 uint64_t units_most(const Workload& workload, uint64_t piece_bytes_min) {
-  return workload.tensors.size() + workload.bytes() / piece_bytes_min;
+  return workload.tensors.size() + workload.bytes() / piece_bytes_min + workload.beside.size();
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ StreamSearch::StreamSearch(const Workload& workload, const CostModel& cost, cons
       options_{options.streams, std::max<uint64_t>(options.piece_bytes_min, 1),
                options.fewest_units},
       slowdown_(slowdowns(cost, options.streams, units_most(workload, options_.piece_bytes_min))),
-      trial_{Channels(slowdown_)} {
+      trial_(beginning()) {
   bytes_.reserve(workload.tensors.size() + 1);
   bytes_.push_back(0);
   for (const Workload::Tensor& tensor : workload.tensors) {
@@ -36,11 +36,16 @@ bool StreamSearch::better(const Score& a, const Score& b) const {
 }
 
 StreamSearch::Score StreamSearch::score(const Plan& plan) {
-  Checkpoint state{Channels(slowdown_)};
+  Checkpoint state = beginning();
   for (const Plan::Group& group : plan.groups) play(state, group);
+  return {finish(state), state.units};
+}
+
+double StreamSearch::finish(Checkpoint& state) {
+  state.beside.start_all(state.channels, ends_);
   const double end = state.channels.finish(ends_);
   ends_.clear();
-  return {end, state.units};
+  return end;
 }
 
 Plan::Group StreamSearch::cut(Plan::Group group, uint64_t pieces) const {
@@ -53,6 +58,7 @@ Plan::Group StreamSearch::cut(Plan::Group group, uint64_t pieces) const {
 void StreamSearch::play(Checkpoint& state, const Plan::Group& group) {
   const uint64_t bytes = bytes_[group.end] - bytes_[group.begin];
   const double ready = workload_.tensors[group.end - 1].ready_seconds;
+  state.beside.start_until(ready, state.channels, ends_);
   for (uint32_t piece = 0; piece < group.pieces; ++piece) {
     const CostModel::Phases phases = cost_.phases(piece_bytes(bytes, group.pieces, piece));
     const double start =
@@ -65,15 +71,14 @@ void StreamSearch::play(Checkpoint& state, const Plan::Group& group) {
 
 // Plays the plan from its group `first` on and remembers the states on the way.
 void StreamSearch::play_from(size_t first) {
-  checkpoints_.resize(groups_.size() + 1, {Channels(slowdown_)});
+  checkpoints_.resize(groups_.size() + 1, beginning());
   trial_ = checkpoints_[first];
   for (size_t i = first; i < groups_.size(); ++i) {
     play(trial_, groups_[i]);
     checkpoints_[i + 1] = trial_;
   }
   score_.units = trial_.units;
-  score_.end_seconds = trial_.channels.finish(ends_);
-  ends_.clear();
+  score_.end_seconds = finish(trial_);
 }
 
 // The score of the plan with the groups `instead` in the place of some.
@@ -89,9 +94,7 @@ StreamSearch::Score StreamSearch::score_of_change(size_t first, size_t removed,
       return {score_.end_seconds, score_.units - unchanged.units + trial_.units};
     }
   }
-  const double end = trial_.channels.finish(ends_);
-  ends_.clear();
-  return {end, trial_.units};
+  return {finish(trial_), trial_.units};
 }
 
 // Puts the groups `instead` into the place of some, if that is better.
@@ -170,7 +173,7 @@ Plan StreamSearch::improve(const Plan& plan, uint64_t units_max) {
   const auto first_changed =
       plan.groups.end() - static_cast<ptrdiff_t>(std::min(plan.groups.size(), kGroupsMax));
   groups_.assign(first_changed, plan.groups.end());
-  checkpoints_.assign(1, {Channels(slowdown_)});
+  checkpoints_.assign(1, beginning());
   for (auto group = plan.groups.begin(); group != first_changed; ++group) {
     play(checkpoints_.front(), *group);
   }

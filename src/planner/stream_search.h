@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/beside_units.h"
 #include "planner/channels.h"
 #include "planner/cost_model.h"
 #include "planner/plan.h"
@@ -46,11 +47,14 @@ class StreamSearch {
   using Groups = std::vector<Plan::Group>;
   struct Checkpoint {
     Channels channels;
+    BesideUnits beside;
     uint64_t units = 0;
     bool was_idle = false;  // when the group before began, which was when it was ready
   };
 
+  Checkpoint beginning() const { return {Channels(slowdown_), BesideUnits(workload_, cost_)}; }
   void play(Checkpoint& state, const Plan::Group& group);
+  double finish(Checkpoint& state);
   void play_from(size_t first);
   Score score_of_change(size_t first, size_t removed, const Groups& instead);
   bool try_change(size_t first, size_t removed, const Groups& instead);

@@ -131,6 +131,8 @@ class Candidates {
 // transfer alone may not fill the network: ASC-WFBP, INFOCOM 2021, measured two to cost 1.5 each,
 // not 2) is played by the simulator; local search improves the best of them.
 //
+// On one stream the exact plan is the best one, unless others send units beside it.
+//
 // What it takes is bounded by counts, never by time: about fifteen plans, each played once, and
 // kUnitsMax units of search. The plans are made in a time that grows with the tensors times the
 // cost's lines; a search that ends early only leaves the plan as good as the best one before it.
@@ -138,7 +140,7 @@ class StreamsPlanner final : public Planner {
  public:
   Plan plan(const Workload& workload, const CostModel& cost,
             const PlannerOptions& options) const override {
-    if (options.streams <= 1 || workload.tensors.empty()) {
+    if ((options.streams <= 1 && workload.beside.empty()) || workload.tensors.empty()) {
       return exact_planner().plan(workload, cost, options);
     }
     return Candidates(workload, cost, options).best();

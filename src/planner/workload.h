@@ -16,8 +16,15 @@ struct Workload {
     uint64_t bytes = 0;
     bool operator==(const Tensor&) const = default;
   };
+  // What others send in this step over the same network; their groups are no part of the plan.
+  struct Unit {
+    double ready_seconds = 0;  // never negative, never less than that of the unit before it
+    uint64_t bytes = 0;
+    bool operator==(const Unit&) const = default;
+  };
   std::vector<Tensor> tensors;
   double forward_seconds = 0;  // the iteration begins with it; no communication overlaps it
+  std::vector<Unit> beside = {};
 
   double backward_seconds() const { return tensors.empty() ? 0 : tensors.back().ready_seconds; }
   uint64_t bytes() const;

@@ -19,6 +19,7 @@ PlanBook::PlanBook(const JobLabel& job, uint64_t job_key, uint32_t nodes,
                               : std::make_shared<JobNumbers>(job.name, local_ranks),
            std::vector<NotFiniteSteps>(local_ranks.size()),
            OperationMeter(nodes),
+           {},
            {}} {}
 
 PlanBook::Preparer PlanBook::preparer() const {
@@ -96,6 +97,7 @@ std::shared_ptr<void> PlanBook::remove(uint32_t local_rank, uint64_t set) {
   std::vector<bool>& unregistered = position->second.unregistered();
   unregistered[local_rank] = true;
   if (std::ranges::find(unregistered, false) != unregistered.end()) return nullptr;
+  job_.rhythm.forget(set);
   const bool was_largest = largest_ == &position->second;
   auto removed = std::make_shared<Sets::node_type>(sets_.extract(position));
   if (was_largest) {

@@ -110,6 +110,13 @@ struct ToldSet {
   uint64_t last_step = 0;
   PlannedSet::Origin origin;
   std::vector<std::pair<uint64_t, PlainGroup>> plain;
+  // Sets that began a step between two of this one, each by its first tensor.
+  struct Beside {
+    std::shared_ptr<const std::string> tensor;
+    double before_seconds = 0;
+    double share = 0;
+  };
+  std::vector<Beside> beside;
 
   Json to_json(const Json& circumstances, const GuardNews& guard) const {
     static const CodecSpec kNone;
@@ -139,6 +146,12 @@ struct ToldSet {
     one["guard"] = {{"every_steps", guard.every_steps},
                     {"coordinator", guard.coordinator},
                     {"is_coordinator", guard.readings.has_value()}};
+    one["beside"] = Json::array();
+    for (const Beside& other : beside) {
+      one["beside"].push_back({{"tensor", *other.tensor},
+                               {"before_seconds", other.before_seconds},
+                               {"share", other.share}});
+    }
     one["trace"] = trace_of(*tensors, rows, forward_ns);
     return one;
   }
@@ -162,7 +175,15 @@ ToldSet::ToldSet(const PlannedSet& told)
 PlanBook::JsonMaker PlanBook::json_maker(const Circumstances& circumstances,
                                          const GuardNews& guard) const {
   std::vector<ToldSet> sets;
-  for (const auto& [id, set] : sets_) sets.emplace_back(set);
+  for (const auto& [id, set] : sets_) {
+    ToldSet& told = sets.emplace_back(set);
+    for (const PlanReport::Beside& one : job_.rhythm.beside(id)) {
+      const auto other = sets_.find(one.set);
+      if (other == sets_.end()) continue;
+      const PlanSet::Tensor& first = other->second.set().tensors().front();
+      told.beside.push_back({first.name, seconds(one.before_ns), one.share});
+    }
+  }
   return [sets = std::move(sets), guard, job_name = job_.label.name,
           same = Json({{"streams", circumstances.streams},
                        {"nodes", job_.nodes},

@@ -13,6 +13,7 @@
 #include "planning/finite_look.h"
 #include "planning/operation_meter.h"
 #include "planning/plan_set.h"
+#include "planning/set_rhythm.h"
 
 namespace braid {
 
@@ -46,6 +47,7 @@ struct PlanJob {
   std::vector<NotFiniteSteps> not_finite;  // by local rank
   OperationMeter operation_meter;
   CarryMeter carry_meter;
+  SetRhythm rhythm;
 };
 
 }  // namespace braid

@@ -72,6 +72,7 @@ Result<PlannedTensor> PlannedSet::pass_on(PlanJob& job, const Submission& submis
                                           uint32_t tensor, uint64_t now_ns) {
   const uint64_t step = submission.step;
   const uint32_t local_rank = submission.local_rank;
+  if (!begun_step_ || step > *begun_step_) job.rhythm.on_begin(set_.id(), now_ns);
   begun_step_ = std::max(begun_step_.value_or(0), step);
   const PlanSet::AgreedPlan& plan = set_.plan_of(step);
   if (plan.number > plan_begun_) begin_plan(job, plan);
@@ -135,6 +136,7 @@ Status PlannedSet::report(PlanJob& job) {
   report.iteration_ns = meter_.iteration_ns();
   for (const OperationMeter::Sample& sample : job.operation_meter.take())
     report.operations.push_back({sample.id, sample.bytes, sample.nanoseconds});
+  report.beside = job.rhythm.beside(set_.id());
   meter_.begin_window();
   auto message = make_plan_report(report);
   return job.actions.send(message);

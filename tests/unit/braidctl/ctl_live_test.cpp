@@ -72,6 +72,16 @@ TEST(LiveTable, ShowsPlanCostAndGroups) {
             "2      1        1.0 KiB  first  first\n");
 }
 
+TEST(LiveTable, SaysWhichSetsShareTheNetwork) {
+  LiveSet set = measured_set();
+  set.beside = {{"kfac0/conv.A", 0.012, 0.1}};
+  EXPECT_NE(live_table({"train", {set}})
+                .find("steps measured: 48\n"
+                      "beside the set of 'kfac0/conv.A', which began 12.000 ms before, in 10 % of "
+                      "the steps\n\n"),
+            std::string::npos);
+}
+
 // Two groups, of which the second one has lost its codec.
 LiveSet coded_set() {
   LiveSet set = measured_set();

@@ -39,7 +39,7 @@ class PlanDecisionTest : public ::testing::Test {
     PlanningOptions options;
     options.planner = *find_planner(planner);
     options.streams = 1;
-    return decide_plan(reports, measurements(startup_seconds), current, options);
+    return decide_plan(reports, measurements(startup_seconds), current, {}, options);
   }
 };
 
@@ -91,6 +91,22 @@ TEST_F(PlanDecisionTest, GroupsArePartedByDtypeAndCodec) {
   const auto coded = decide({mixed}, 1e-3, {}, "single");
   ASSERT_TRUE(coded.is_ok());
   EXPECT_EQ(coded->groups, (Groups{{100, 104}, {101}, {102, 103}}));
+}
+
+TEST_F(PlanDecisionTest, WhatWasMeasuredIsWhatTravels) {
+  PlanReport factors = report({3'000, 1'000});
+  factors.dtypes[0] = DataType::BFloat16;
+  factors.beside = {{7, 50, 0.5}};
+  const auto decision = decide({factors}, 1e-3);
+  ASSERT_TRUE(decision.is_ok());
+  const SetMeasured& measured = *decision->measured;
+  ASSERT_EQ(measured.tensors.size(), 2u);
+  EXPECT_EQ(measured.tensors[0].hash, 100u);
+  EXPECT_EQ(measured.tensors[0].bytes, 2000u);
+  EXPECT_EQ(measured.tensors[1].bytes, 4000u);
+  EXPECT_DOUBLE_EQ(measured.tensors[1].ready_seconds, 1e-6);
+  EXPECT_DOUBLE_EQ(measured.last_ready_seconds, 3e-6);
+  EXPECT_EQ(measured.beside, factors.beside);
 }
 
 TEST_F(PlanDecisionTest, ThePlanThatHoldsIsPredictedFromTheSameMeasurements) {
@@ -145,7 +161,7 @@ TEST_F(PlanDecisionTest, TheBeginningOfAStartupDoesNotOverlap) {
   options.planner = *find_planner("streams");
   options.streams = 4;
   const auto each_by_itself = [&](double startup_seconds) {
-    const auto decision = decide_plan(reports, measurements(startup_seconds), {}, options);
+    const auto decision = decide_plan(reports, measurements(startup_seconds), {}, {}, options);
     EXPECT_TRUE(decision.is_ok()) << decision.status().message();
     EXPECT_LT(decision->groups.size(), 5u);
     return decision->current_seconds;
@@ -159,9 +175,9 @@ TEST_F(PlanDecisionTest, WithTooFewMeasurementsThereIsNoPlan) {
   const PlanReport reports[] = {report({0, 1})};
   PlanningOptions options;
   options.planner = *find_planner("streams");
-  EXPECT_FALSE(decide_plan(reports, {}, {}, options).is_ok());
+  EXPECT_FALSE(decide_plan(reports, {}, {}, {}, options).is_ok());
   const std::vector<CostMeasurement> same_size(10, CostMeasurement{1000, 1e-3, 1});
-  EXPECT_FALSE(decide_plan(reports, same_size, {}, options).is_ok());
+  EXPECT_FALSE(decide_plan(reports, same_size, {}, {}, options).is_ok());
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ PlanReport report() {
   result.forward_ns = 6;
   result.iteration_ns = 4;
   result.operations = {{7, 1000, 2000}, {8, 2, 3}};
+  result.beside = {{21, 1ULL << 40, 1}, {22, 0, 0.125}};
   return result;
 }
 
@@ -78,6 +79,21 @@ TEST(PlanMessagesTest, AReportArrivesAsItWasSent) {
   EXPECT_EQ(got.operations[0].bytes, 1000u);
   EXPECT_EQ(got.operations[0].nanoseconds, 2000u);
   EXPECT_EQ(got.operations[1].id, 8u);
+  EXPECT_EQ(got.beside, sent.beside);
+}
+
+TEST(PlanMessagesTest, AReportsSetsBesideAreFewAndHaveAShare) {
+  EXPECT_EQ(refusal([](PlanReport& r) { r.beside.resize(PlanReport::kBesideMax, {1, 1, 1}); }), "");
+  EXPECT_EQ(refusal([](PlanReport& r) {
+              r.beside.resize(PlanReport::kBesideMax + 1, {1, 1, 1});
+            }),
+            "a plan report's sets beside are too many, or of different lengths");
+  for (const double share : {0.0, -1.0, 1.5, std::nan("")}) {
+    EXPECT_NE(refusal([&](PlanReport& r) {
+                r.beside[0].share = share;
+              }).find("right is more than 0 and at most 1"),
+              std::string::npos);
+  }
 }
 
 TEST(PlanMessagesTest, AReportNeedsNoMeasurements) {

@@ -19,6 +19,7 @@ constexpr const char* kAnswer = R"([{"job": "train", "sets": [{
   "cost": {"bands": [{"bytes_min": 1, "bytes_max": 9, "startup_seconds": 0.001,
                       "seconds_per_byte": 1e-9}]},
   "groups": [["c"], ["b", "a"]],
+  "beside": [{"tensor": "d", "before_seconds": 0.25, "share": 0.1}],
   "trace": {"names": ["a", "b", "c"], "numel": [1, 2, 3], "tb": [0.1, 0.2, 0],
             "dtype": ["float32", "float32", "float16"], "forward_seconds": 0.3}}]}])";
 
@@ -40,6 +41,10 @@ TEST(ParseLivePlans, ReadsWhatTheDaemonSays) {
   EXPECT_EQ(set.measured_iteration_seconds, 0.6);
   ASSERT_TRUE(set.cost);
   EXPECT_EQ(set.cost->bytes_max(), 9u);
+  ASSERT_EQ(set.beside.size(), 1u);
+  EXPECT_EQ(set.beside[0].tensor, "d");
+  EXPECT_EQ(set.beside[0].before_seconds, 0.25);
+  EXPECT_EQ(set.beside[0].share, 0.1);
   EXPECT_EQ(set.trace.model, "train");
   EXPECT_EQ(set.trace.tensors.at(2).dtype, DataType::Float16);
   EXPECT_EQ(set.groups, (std::vector<std::vector<std::string>>{{"c"}, {"b", "a"}}));

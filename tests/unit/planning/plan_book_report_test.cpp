@@ -127,6 +127,29 @@ TEST_F(PlanBookReportTest, WaitingForAVerdictIsNoPartOfReadiness) {
   EXPECT_EQ(reports()[0].ready_ns, (std::vector<uint64_t>{0, 10}));
 }
 
+TEST_F(PlanBookReportTest, SaysWhichSetBeganAStepBefore) {
+  make();
+  const PlanSet::Tensors all = planned_tensors(3);
+  constexpr uint64_t kOther = 6;
+  add(0, kSet, {all[0], all[1]});
+  add(0, kOther, {all[2]});
+  for (uint64_t step = 0; step < PlannedSet::kStepsPerReport; ++step) {
+    ASSERT_TRUE(pass(submission(2, step), kOther, now_ns_ += 10).is_ok());
+    submit_step(step, 2);
+  }
+  ASSERT_EQ(reports().size(), 2u);
+  EXPECT_EQ(reports()[0].set, kOther);
+  EXPECT_EQ(reports()[0].beside.size(), 1u);
+  EXPECT_EQ(reports()[1].beside, (std::vector<PlanReport::Beside>{{kOther, 10, 1}}));
+  const Json sets = Json::parse(book_->to_json({4, 1}))["sets"];
+  EXPECT_EQ(sets[0]["beside"],
+            (Json::array({{{"tensor", "t2"}, {"before_seconds", 1e-8}, {"share", 1.0}}})));
+  EXPECT_EQ(sets[1]["beside"][0]["tensor"], "t0");
+  EXPECT_EQ(sets[1]["beside"][0]["before_seconds"], 2e-8);
+  book_->remove(0, kOther);
+  EXPECT_EQ(Json::parse(book_->to_json({4, 1}))["sets"][0]["beside"], Json::array());
+}
+
 // --- for people and tools ---
 
 TEST_F(PlanBookReportTest, JsonOfAJobWithoutPlans) {
