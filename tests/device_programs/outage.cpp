@@ -146,8 +146,10 @@ class Rank {
   void close() { braid(braid_close(job_), "braid_close"); }
 
  private:
+  // With the machine's clock, which the trainers share: who stood still, and since when.
   static void say(const std::string& text) {
-    std::printf("%s\n", text.c_str());
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    std::printf("%s [%.3f]\n", text.c_str(), now.count());
     (void)std::fflush(stdout);
   }
 

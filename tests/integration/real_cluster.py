@@ -291,7 +291,10 @@ class Cluster:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        if kind is not None:  # pytest shows it with the test that has failed
+            for node in self.nodes:
+                print(f"braidd of {node.name} logged:\n{node.log()[-4000:]}")
         self.stop()
 
 
