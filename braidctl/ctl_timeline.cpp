@@ -41,7 +41,7 @@ Result<std::string> only_job(const std::string& path) {
 
 size_t spans_of(const NodeTimeline& node) {
   return node.submits.size() + node.operations.size() + node.unfinished.size() + node.units.size() +
-         node.reduces.size() + node.chunks.size();
+         node.reduces.size() + node.chunks.size() + node.work.size();
 }
 
 }  // namespace

@@ -74,6 +74,14 @@ std::string render_members(const DaemonStatus::Job& job) {
     out += fmt::format("  rank {} is process {} of user {}: {} in input arenas\n", rank.rank,
                        rank.pid, rank.uid, format_amount(rank.arena_memory_bytes));
   }
+  for (const DaemonStatus::Work& work : job.work) {
+    const std::string planned = work.planned_seconds == 0
+                                    ? ""
+                                    : fmt::format(" ({:.1f} placed)", work.planned_seconds * 1e3);
+    out += fmt::format("  rank {} computes {} for {:.1f} ms{} of an update, and waits {:.1f} ms\n",
+                       work.rank, printable(work.work), work.seconds * 1e3, planned,
+                       work.wait_seconds * 1e3);
+  }
   out +=
       fmt::format("  memory for results: {}, {} in use\n", format_amount(job.result_memory_bytes),
                   format_amount(job.result_memory_used_bytes));

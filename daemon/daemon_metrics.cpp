@@ -123,6 +123,23 @@ class Samples {
     }
   }
 
+  void add_work(const JobTotals& job) {
+    std::map<std::string, const WorkLoad*> placed;  // by work: of all ranks the latest
+    for (const auto& [name, load] : job.work) {
+      const std::vector<std::string> own = {job.name, std::to_string(load.rank), load.work};
+      add_real(Metric::JobWorkLoad, load.seconds, own);
+      add_real(Metric::JobWorkWait, load.wait_seconds, own);
+      if (load.makespan_seconds == 0) continue;
+      add_real(Metric::JobWorkPlanned, load.planned_seconds, own);
+      const WorkLoad*& latest = placed[load.work];
+      if (latest == nullptr || latest->told_ns < load.told_ns) latest = &load;
+    }
+    for (const auto& [work, load] : placed) {
+      add_real(Metric::JobWorkMakespan, load->makespan_seconds, {job.name, work});
+      add_real(Metric::JobWorkBound, load->bound_seconds, {job.name, work});
+    }
+  }
+
   void add_job(const JobTotals& job) {
     const std::vector<std::string> labels = {job.name};
     add(Metric::JobOperations, job.operations, labels);
@@ -133,6 +150,7 @@ class Samples {
     add_seconds(Metric::JobOperationSeconds, job.run_ns, {job.name, "run"});
     add(Metric::JobResultMemory, job.result_memory_bytes, labels);
     add(Metric::JobArenaMemory, job.arena_memory_bytes, labels);
+    add_work(job);
     if (!job.plan && job.steps == 0) return;
     add(Metric::JobSteps, job.steps, labels);
     add_seconds(Metric::JobStepSeconds, job.step_ns, labels);

@@ -5,6 +5,7 @@
 #include <new>
 
 #include <braid.h>
+#include <braid_work.h>
 
 #include "error.h"
 #include "job.h"
@@ -249,6 +250,10 @@ int braid_release(braid_job* job, braid_ticket ticket) {
 int braid_take(braid_job* job, braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes) {
   return with_ticket(
       job, ticket, [&](Tickets& tickets) { return tickets.take(ticket, timeout_ms, out, bytes); });
+}
+
+int braid_tell_work(braid_job* job, const braid_work* work) {
+  return with_job(job, [work](Job& self) { return self.tell_work(work); });
 }
 
 int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,

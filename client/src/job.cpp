@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "told_work.h"
+
 namespace braid::client {
 namespace {
 
@@ -46,6 +48,7 @@ Status Job::open_within(uint32_t timeout_ms, bool& is_new) {
   BRAID_RETURN_IF_ERROR(opening_->advance(now_ns() + timeout_ms * 1'000'000ull, opened));
   if (!opened) return {};
   opening_.reset();
+  takes_work_ = opened->takes_work;
   tickets_.emplace(session_, timeouts_, registry_, rank_, std::move(*opened));
   device_.emplace(session_, timeouts_, registry_, rank_, *tickets_,
                   [this](const Status& failure) { fail(failure); });
@@ -124,6 +127,15 @@ Status Job::current_failure() {
   const Lock lock(session_.mutex());
   session_.poll_once();
   return session_.failure();
+}
+
+Status Job::tell_work(const braid_work* work) {
+  flatbuffers::FlatBufferBuilder builder;
+  flatbuffers::Offset<proto::WorkTold> told;
+  BRAID_RETURN_IF_ERROR(write_told_work(work, world_size(), now_ns(), builder, told));
+  if (!takes_work_) return {};
+  const Lock lock(session_.mutex());
+  return session_.tell(builder, told);
 }
 
 void Job::set_timeout(uint32_t timeout_ms) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <braid.h>
+#include <braid_work.h>
 #include <sys/types.h>
 
 #include "base/status.h"
@@ -60,6 +61,8 @@ class Job {
   void fail(const Status& failure);
   // What has ended the job, if it has failed.
   Status current_failure();
+  // Tells the daemon of placed work; nobody waits for an answer.
+  Status tell_work(const braid_work* work);
   // For how long the daemon is waited for; 0: without a limit.
   void set_patience(uint32_t patience_ms) { session_.set_patience(patience_ms); }
   void set_timeout(uint32_t timeout_ms);
@@ -80,6 +83,7 @@ class Job {
   Timeouts timeouts_;  // with the session's mutex
   Registry registry_;
   std::optional<Opening> opening_;  // until it is open
+  bool takes_work_ = false;         // the daemon may be told of placed work
   LastRefusal refusal_;
   std::optional<Tickets> tickets_;  // from then on, as the next one
   std::optional<DeviceBuffers> device_;

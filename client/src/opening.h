@@ -35,6 +35,7 @@ Status read_job_request(const braid_job_options* options, JobRequest& request);
 struct Opened {
   SharedMemory results;
   RankBlocks blocks;
+  bool takes_work = false;  // it may be told of placed work
 };
 
 // A job on its way to being open: connect, ask the daemon, wait for the other ranks. One thread at

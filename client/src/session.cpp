@@ -304,4 +304,13 @@ Status Session::ask(proto::ClientBody question, const flatbuffers::FlatBufferBui
   return {};
 }
 
+Status Session::tell(const flatbuffers::FlatBufferBuilder& message) {
+  if (!failure_.is_ok()) return failure_;
+  if (awaits_leave_ || connection_.has_unsent()) return {};
+  // That the daemon has gone is found out by the next wait.
+  (void)connection_.send(message);
+  if (connection_.has_unsent() && has_leader_) signal_eventfd(leader_wake_.get());
+  return {};
+}
+
 }  // namespace braid::client

@@ -99,6 +99,13 @@ class Session {
     return ask(proto::ClientBodyTraits<Body>::enum_value, builder, fds);
   }
 
+  // Sends a message that has no answer, and that may be lost: if the socket has no room now, it is.
+  template <typename Body>
+  Status tell(flatbuffers::FlatBufferBuilder& builder, flatbuffers::Offset<Body> body) {
+    finish_message(builder, body);
+    return tell(builder);
+  }
+
   // Once it is an error nothing goes in or out any more.
   const Status& failure() const { return failure_; }
   // The first reason counts. Returns it.
@@ -118,6 +125,7 @@ class Session {
  private:
   Status ask(proto::ClientBody question, const flatbuffers::FlatBufferBuilder& message,
              std::span<const int> fds);
+  Status tell(const flatbuffers::FlatBufferBuilder& message);
   void drain_done();
   void push_kept();
   Status ring_stayed_full() const;

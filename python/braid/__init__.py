@@ -22,6 +22,7 @@ from braid._devices import DeviceMemory
 from braid._placing import Link, PlacedItem, Placement, place
 from braid._questions import Master, explain, master
 from braid._registering import Memory, TensorSpec
+from braid._telling import WorkItem, WorkLoad, WorkSpan
 from braid.errors import BraidError
 from braid.job import Job
 
@@ -46,6 +47,9 @@ __all__ = [
     "Update",
     "UpdateAction",
     "UpdateFlag",
+    "WorkItem",
+    "WorkLoad",
+    "WorkSpan",
     "explain",
     "master",
     "place",

@@ -8,6 +8,7 @@ import enum
 from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 NO_ORDER = 0xFFFFFFFF
+EVERYBODY = 0xFFFFFFFF
 OK = 0
 # braid_device_buffers: copies of the result are queued by the submission, and not by the wait for it.
 DEVICE_STREAM_WAITS = 1
@@ -218,6 +219,45 @@ class PlacementNumbers(ctypes.Structure):
     ]
 
 
+class WorkItem(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("owner", c_uint32),
+        ("seconds", c_double),
+        ("least_seconds", c_double),
+    ]
+
+
+class WorkSpan(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("begin_ns", c_uint64),
+        ("end_ns", c_uint64),
+        ("item", c_uint32),
+        ("is_wait", c_uint32),
+    ]
+
+
+class Work(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("name", c_char_p),
+        ("items", POINTER(WorkItem)),
+        ("item_count", c_size_t),
+        ("spans", POINTER(WorkSpan)),
+        ("span_count", c_size_t),
+        ("updates", c_uint64),
+        ("interval_seconds", c_double),
+        ("seconds", c_double),
+        ("wait_seconds", c_double),
+        ("input_wait_seconds", c_double),
+        ("planned_seconds", c_double),
+        ("makespan_seconds", c_double),
+        ("bound_seconds", c_double),
+    ]
+
+
 # A braid_job* is a void* here; tickets and handles are plain integers.
 SIGNATURES = {
     "braid_open": (c_int, [POINTER(JobOptions), POINTER(c_void_p)]),
@@ -257,6 +297,7 @@ SIGNATURES = {
     ),
     "braid_stream_wait": (c_int, [c_void_p, c_uint64, c_void_p]),
     "braid_device_release": (c_int, [c_void_p, c_uint64]),
+    "braid_tell_work": (c_int, [c_void_p, POINTER(Work)]),
     "braid_explain": (c_int, [c_char_p, c_char_p, c_uint32, c_char_p, c_size_t]),
     "braid_place": (
         c_int,

@@ -13,7 +13,6 @@ from braid._arguments import as_number, as_text
 from braid._library import library
 from braid.errors import InvalidArgumentError, error_of
 
-_EVERYBODY = 0xFFFFFFFF
 _RANKS_MAX = 65536
 
 
@@ -78,7 +77,7 @@ def place(items: Sequence[PlacedItem], ranks: int, rule: str = "best", link: Lin
     if code:
         raise error_of(code, called.braid_error_message().decode(errors="replace"))
     return Placement(
-        owners=[None if owner == _EVERYBODY else owner for owner in owners],
+        owners=[None if owner == _abi.EVERYBODY else owner for owner in owners],
         order=order[: told.order_count],
         loads=list(loads),
         makespan_seconds=told.makespan_seconds,

@@ -20,6 +20,7 @@ from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid._questions import wait_for_answer
 from braid._registering import Memory, RegisteringMixin, TensorSpec
 from braid._results import ResultsMixin
+from braid._telling import TellingMixin
 from braid.errors import DeadlineExceededError, InvalidArgumentError, error_of
 from braid.repeated import RepeatedDeviceOperation, RepeatedOperation, RepeatedUpdate
 
@@ -30,7 +31,7 @@ _DEFAULT_TIMEOUT_MS = 300_000
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 
-class Job(RegisteringMixin, ResultsMixin, DeviceMixin):
+class Job(RegisteringMixin, ResultsMixin, DeviceMixin, TellingMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others

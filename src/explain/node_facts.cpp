@@ -16,6 +16,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Pending, tensor, step
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Ended, tensor, step)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Operation, tensor, step, collective,
                                                 ended_ago_ns, wait_ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Work::Item, name, seconds, least_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Work, rank, work, told_ago_ns, updates,
+                                                interval_seconds, seconds, wait_seconds,
+                                                input_wait_seconds, planned_seconds,
+                                                makespan_seconds, bound_seconds, items, items_more)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Flow, peer, io_loop, flow, rail, state,
                                                 bytes_sent, bytes_per_second, failures, error,
                                                 failed_ago_ns, replaced_ago_ns)
@@ -23,9 +28,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_si
                                                 ranks, pids, planned_bytes, planner,
                                                 last_step_ago_ns, steps, not_finite,
                                                 operations_pending, pending, ended, operations,
-                                                held, collectives, job_bytes, other_jobs_bytes,
-                                                rails, rails_down, flows, gpus, processor_ns,
-                                                processor_wait_ns)
+                                                work, held, collectives, job_bytes,
+                                                other_jobs_bytes, rails, rails_down, flows, gpus,
+                                                processor_ns, processor_wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobFacts, job, nodes, missing)
 
 namespace {

@@ -57,6 +57,28 @@ struct NodeFacts {
     uint64_t ended_ago_ns = 0;
     std::vector<uint64_t> wait_ns;  // by `ranks`: from its submission to the end
   };
+  // A rank's part of placed work, as it has told last; in seconds of an update, 0: not known. See
+  // WorkLoad.
+  struct Work {
+    struct Item {
+      std::string name;
+      double seconds = 0;
+      double least_seconds = 0;
+    };
+    uint32_t rank = 0;
+    std::string work;
+    uint64_t told_ago_ns = 0;
+    uint64_t updates = 0;
+    double interval_seconds = 0;
+    double seconds = 0;
+    double wait_seconds = 0;
+    double input_wait_seconds = 0;
+    double planned_seconds = 0;
+    double makespan_seconds = 0;
+    double bound_seconds = 0;
+    std::vector<Item> items;  // the costliest of those that it computes
+    uint64_t items_more = 0;  // that it computes, too
+  };
   // That this node sends on, to nodes of any job.
   struct Flow {
     std::string peer;
@@ -90,6 +112,7 @@ struct NodeFacts {
   std::vector<Pending> pending;       // the oldest of them
   std::vector<Ended> ended;           // the latest
   std::vector<Operation> operations;  // the latest, of a job without planned tensors
+  std::vector<Work> work;
   std::vector<uint32_t> held;  // ranks with submissions that wait until all nodes have a plan
   std::map<std::string, uint64_t> collectives;  // operations that have ended well, by collective
   uint64_t job_bytes = 0;                       // of their results

@@ -132,6 +132,7 @@ class Job final {
   // What it tells of itself is made of these.
   const PlanBook& plans() const { return plans_; }
   const JobNumbers& numbers() const { return *numbers_; }
+  PlacedWork& work() { return numbers_->work; }
   const OperationTable* operations() const { return operations_.get(); }  // nullptr: not yet
   const ResultMemory& results() const { return *memory_; }  // where there are operations
   const std::vector<Session*>& sessions() const { return sessions_; }

@@ -7,6 +7,7 @@
 #include "job/client_body.h"
 #include "job/job.h"
 #include "job/submitted_operation.h"
+#include "job/told_work.h"
 
 namespace braid {
 namespace {
@@ -63,7 +64,7 @@ void Session::open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const 
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
   const auto body = proto::CreateJobOpened(builder, epoch, results->size(), blocks,
-                                           static_cast<uint8_t>(polling_));
+                                           static_cast<uint8_t>(polling_), true);
   const Fd done_wake = rings_->take_done_wake();
   const int fds[] = {results->fd_for_reader(), done_wake.get()};
   results_ = std::move(results);
@@ -97,6 +98,9 @@ bool Session::on_message(const proto::ClientMessage& message, std::vector<Fd>& f
     case proto::ClientBody::RegisterMemory:
       if (is_leaving_) return false;
       register_memory(message.body_as_RegisterMemory()->bytes(), std::move(fds.front()));
+      return true;
+    case proto::ClientBody::WorkTold:
+      take_work(*message.body_as_WorkTold());
       return true;
     case proto::ClientBody::LeaveJob:
       if (job_ == nullptr)
@@ -168,6 +172,14 @@ void Session::register_memory(uint64_t bytes, Fd memory) {
   job_->on_memory_registered(arenas_.all()->at(*arena));
   flatbuffers::FlatBufferBuilder builder;
   send_body(connection_, builder, proto::CreateMemoryRegistered(builder, *arena));
+}
+
+void Session::take_work(const proto::WorkTold& told) {
+  if (state_ != State::Member) return;
+  auto work = read_told_work(told, rank(), world_size(), SystemClock().now_ns());
+  const Status taken =
+      work ? job_->work().take(std::move(*work), rings_charge_.another()) : work.status();
+  if (!taken) job_->fail(taken.with_context(fmt::format("job '{}': rank {}", job_name(), rank())));
 }
 
 void Session::refuse_registration(const Status& reason) {

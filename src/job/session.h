@@ -81,8 +81,8 @@ class Session final : public ResultSink {
   // The job is running: tells the trainer and begins to take operations.
   void open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring,
             OperationTable& operations);
-  // Registers tensors or memory, takes tensors out, leaves. False: the message is nothing of this,
-  // or comes too early or too late.
+  // Registers tensors or memory, takes tensors out, tells of its work, leaves. False: the message
+  // is nothing of this, or comes too early or too late.
   bool on_message(const proto::ClientMessage& message, std::vector<Fd>& fds);
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
   // The trainer hears why; the session is out of its job and does nothing any more.
@@ -116,6 +116,7 @@ class Session final : public ResultSink {
   void unregister_tensors(const proto::UnregisterTensors& message);
   // One more arena: a descriptor of the right kind.
   void register_memory(uint64_t bytes, Fd memory);
+  void take_work(const proto::WorkTold& told);
   // It leaves when all that it has submitted before was taken.
   void begin_leaving(const proto::LeaveJob& message);
   void answer_registration(const Result<uint32_t>& first);

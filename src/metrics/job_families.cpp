@@ -119,6 +119,42 @@ std::vector<MetricInfo> job_plan_infos() {
   };
 }
 
+std::vector<MetricInfo> job_work_infos() {
+  return {
+      {Metric::JobWorkLoad,
+       "braid_job_work_load_seconds",
+       false,
+       {"job", "rank", "work"},
+       {},
+       "Placed work, such as K-FAC's inverses: how long a rank of this node computes its items in "
+       "an update, as its trainer has told last. Largest over mean of all ranks is the imbalance."},
+      {Metric::JobWorkPlanned,
+       "braid_job_work_planned_seconds",
+       false,
+       {"job", "rank", "work"},
+       {},
+       "How long the rank was to compute its items, by the latest placement."},
+      {Metric::JobWorkWait,
+       "braid_job_work_wait_seconds",
+       false,
+       {"job", "rank", "work"},
+       {},
+       "How long the rank waits in an update for items that other ranks compute."},
+      {Metric::JobWorkMakespan,
+       "braid_job_work_makespan_seconds",
+       false,
+       {"job", "work"},
+       {},
+       "When all ranks have all items of an update, by the latest placement."},
+      {Metric::JobWorkBound,
+       "braid_job_work_bound_seconds",
+       false,
+       {"job", "work"},
+       {},
+       "No placement has a smaller makespan, at the costs of the latest one."},
+  };
+}
+
 std::vector<MetricInfo> job_memory_infos() {
   return {
       {Metric::JobResultMemory,
@@ -140,8 +176,8 @@ std::vector<MetricInfo> job_memory_infos() {
 
 std::vector<MetricInfo> job_infos() {
   std::vector<MetricInfo> all;
-  for (const auto& infos :
-       {job_operation_infos(), job_step_infos(), job_plan_infos(), job_memory_infos()})
+  for (const auto& infos : {job_operation_infos(), job_step_infos(), job_plan_infos(),
+                            job_work_infos(), job_memory_infos()})
     all.insert(all.end(), infos.begin(), infos.end());
   return all;
 }

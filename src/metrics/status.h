@@ -46,6 +46,19 @@ struct DaemonStatus {
     uint32_t uid = 0;
     uint64_t arena_memory_bytes = 0;  // that its input arenas hold
   };
+  // A local rank's part of placed work, as its trainer has told it last: seconds of an update. 0:
+  // not known.
+  struct Work {
+    uint32_t rank = 0;
+    std::string work;
+    uint64_t updates = 0;
+    double interval_seconds = 0;
+    double seconds = 0;
+    double wait_seconds = 0;
+    double planned_seconds = 0;
+    double makespan_seconds = 0;
+    double bound_seconds = 0;
+  };
   struct Job {
     std::string name;
     uint32_t epoch = 0;
@@ -65,6 +78,7 @@ struct DaemonStatus {
     uint64_t planned_steps = 0;
     double step_seconds = 0;     // that these steps took, together
     double exposed_seconds = 0;  // of it, what trainers waited
+    std::vector<Work> work;
   };
   struct Peer {
     std::string name;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/job_board.h"
 
+#include <utility>
+
 #include "base/assert.h"
 
 namespace braid {
@@ -28,6 +30,10 @@ void add_present(JobTotals& totals, const JobNumbers& job) {
   totals.result_memory_bytes += job.result_memory_bytes.get();
   totals.arena_memory_bytes += job.arena_memory_bytes.get();
   for (const JobNumbers::Rank& rank : job.ranks) totals.ranks[rank.rank].pid = rank.pid.get();
+  for (WorkLoad& load : job.work.loads()) {
+    WorkLoad& latest = totals.work[{load.rank, load.work}];
+    if (load.told_ns >= latest.told_ns) latest = std::move(load);
+  }
   const uint64_t set_bytes = job.planned_bytes.get();
   if (set_bytes == 0 || (totals.plan && totals.plan->set_bytes >= set_bytes)) return;
   totals.plan = {set_bytes,

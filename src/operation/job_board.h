@@ -7,9 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operation/job_numbers.h"
+#include "operation/placed_work.h"
 
 namespace braid {
 
@@ -43,6 +45,8 @@ struct JobTotals {
   uint64_t result_memory_bytes = 0;
   uint64_t arena_memory_bytes = 0;
   std::optional<Plan> plan;  // nothing: there are no planned tensors
+  // Of each rank and work, what was told last.
+  std::map<std::pair<uint32_t, std::string>, WorkLoad> work;
 };
 
 // The numbers of all jobs that have ranks on this node, for its metrics. Jobs may have the same

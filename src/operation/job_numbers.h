@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/shared_number.h"
+#include "operation/placed_work.h"
 #include "proto/types.h"
 
 namespace braid {
@@ -59,6 +60,8 @@ struct JobNumbers {
   SharedNumber predicted_ns;  // 0: not known, as the next one
   SharedNumber iteration_ns;
   SharedNumber is_tuning;  // 1: the times of its steps are measured for the tuner
+
+  PlacedWork work;
 };
 
 }  // namespace braid

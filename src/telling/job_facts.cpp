@@ -2,6 +2,7 @@
 #include "telling/job_facts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/version.h"
 
@@ -16,6 +17,7 @@ constexpr size_t kEndedOfAllNodes = 4096;
 constexpr size_t kOperationsOfAllNodes = 1024;
 constexpr size_t kEndedMin = 64;
 constexpr size_t kEndedNameBytes = 32 << 10;  // of all of them
+constexpr size_t kWorkItemsTold = 3;
 
 std::vector<NodeFacts::Step> latest_steps(const StepTimes& times, size_t nodes) {
   const size_t count = std::min(times.kept().size(), std::max(kStepsMin, kStepsOfAllNodes / nodes));
@@ -64,6 +66,30 @@ std::vector<NodeFacts::Operation> operation_facts(const OperationLog& operations
   return facts;
 }
 
+NodeFacts::Work work_facts(WorkLoad load, uint64_t now_ns) {
+  NodeFacts::Work facts;
+  facts.rank = load.rank;
+  facts.work = std::move(load.work);
+  facts.told_ago_ns = now_ns - std::min(now_ns, load.told_ns);
+  facts.updates = load.updates;
+  facts.interval_seconds = load.interval_seconds;
+  facts.seconds = load.seconds;
+  facts.wait_seconds = load.wait_seconds;
+  facts.input_wait_seconds = load.input_wait_seconds;
+  facts.planned_seconds = load.planned_seconds;
+  facts.makespan_seconds = load.makespan_seconds;
+  facts.bound_seconds = load.bound_seconds;
+  facts.items_more = load.items_more;
+  for (WorkLoad::Item& item : load.items) {
+    if (facts.items.size() == kWorkItemsTold) {
+      ++facts.items_more;
+      continue;
+    }
+    facts.items.push_back({std::move(item.name), item.seconds, item.least_seconds});
+  }
+  return facts;
+}
+
 }  // namespace
 
 NodeFacts job_facts(const Job& job, uint64_t now_ns) {
@@ -84,6 +110,8 @@ NodeFacts job_facts(const Job& job, uint64_t now_ns) {
     facts.not_finite.push_back(
         {facts.ranks[i], seen.steps, seen.first_step, seen.last_step, seen.first_tensor});
   }
+  for (WorkLoad& load : job.numbers().work.loads())
+    facts.work.push_back(work_facts(std::move(load), now_ns));
   facts.operations_pending = job.operations_pending();
   if (job.operations() != nullptr) {
     const OperationLog& operations = job.operations()->log();
@@ -114,6 +142,7 @@ TimelineSource job_timeline_source(const Job& job, uint64_t now_ns) {
   source.head.ranks = membership.local_ranks;
   for (const MemberNode& node : membership.nodes) source.peers[node.peer.id] = node.peer.name;
   source.name_of_tensor = [names = job.names()](uint64_t hash) { return names->find(hash); };
+  source.work = job.numbers().work.spans();
   if (job.operations() != nullptr) source.unfinished = job.operations()->log().unfinished_spans();
   return source;
 }

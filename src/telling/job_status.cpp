@@ -23,6 +23,11 @@ DaemonStatus::Job job_status(const Job& job) {
         {membership.local_ranks[i], session->credentials().pid, session->credentials().uid, bytes});
     status.arena_memory_bytes += bytes;
   }
+  for (const WorkLoad& load : job.numbers().work.loads()) {
+    status.work.push_back({load.rank, load.work, load.updates, load.interval_seconds, load.seconds,
+                           load.wait_seconds, load.planned_seconds, load.makespan_seconds,
+                           load.bound_seconds});
+  }
   if (job.operations() == nullptr) return status;
   status.operations_done = job.operations()->log().operations_done();
   status.steps_done = job.operations()->log().steps_done();

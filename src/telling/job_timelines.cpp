@@ -99,6 +99,7 @@ void JobTimelines::collect(const Job& job, const TimelineFilter& wanted, Make ma
                            std::function<void()> done) {
   auto source =
       std::make_shared<TimelineSource>(job_timeline_source(job, services_.clock.now_ns()));
+  source->wanted = wanted;
   source->head.node = services_.control_plane.self().name;
   for (const RailStatus& rail : services_.transport.rails())
     source->head.rails.push_back(rail.name);

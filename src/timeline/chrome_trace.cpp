@@ -67,11 +67,15 @@ class NodeTrace {
         first_step_(first_step),
         shift_(node.origin_ns - first_ns) {
     for (const std::string& tensor : node.tensors) tensors_.push_back(to_json_text(tensor));
+    for (const std::string& name : node.names) names_.push_back(to_json_text(name));
   }
 
   void write() {
     writer_.name_process(process_, fmt::format("node {}", node_.node), process_);
-    for (const uint32_t rank : node_.ranks) write_rank(rank);
+    for (const uint32_t rank : node_.ranks) {
+      write_rank(rank);
+      write_work(rank);
+    }
     write_operations();
     write_reduces();
     write_units();
@@ -111,6 +115,23 @@ class NodeTrace {
       if (submit.rank != rank) continue;
       writer_.add_instant(process_, track, tensors_[submit.tensor], at(submit.at),
                           fmt::format(R"("step":{})", submit.step));
+    }
+  }
+
+  void write_work(uint32_t rank) {
+    std::map<uint32_t, Lanes> lanes;
+    for (const auto* span : by_begin(node_.work)) {
+      if (span->rank != rank) continue;
+      auto& own =
+          lanes_of(lanes, span->work, fmt::format("rank {}: {}", rank, node_.names[span->work]));
+      const std::string owner = span->owner == NodeTimeline::kEverybody
+                                    ? R"("everybody")"
+                                    : fmt::format("{}", span->owner);
+      const std::string& item = names_[span->item];
+      // Inside the quotes.
+      const std::string name = span->is_wait ? R"("waits for )" + item.substr(1) : item;
+      write_span(own.track_for(span->begin, span->end), name, span->begin, span->end,
+                 fmt::format(R"("owner":{},"waits":{})", owner, span->is_wait));
     }
   }
 
@@ -202,7 +223,8 @@ class NodeTrace {
   const uint32_t process_;
   const uint64_t first_step_;
   const uint64_t shift_;
-  std::vector<std::string> tensors_;  // as JSON
+  std::vector<std::string> tensors_;  // as JSON, as the next one
+  std::vector<std::string> names_;
   uint32_t next_track_ = 1;
 };
 

@@ -128,15 +128,19 @@ Status check_names(const NodeTimeline& timeline) {
   const bool chunks_are_named = std::ranges::all_of(timeline.chunks, [&](const auto& chunk) {
     return chunk.peer < timeline.peers.size() && chunk.rail < timeline.rails.size();
   });
+  const bool work_is_named = std::ranges::all_of(timeline.work, [&](const auto& span) {
+    return span.work < timeline.names.size() && span.item < timeline.names.size();
+  });
   if (chunks_are_named && are_named(timeline.submits, timeline) &&
       are_named(timeline.operations, timeline) && are_named(timeline.unfinished, timeline) &&
       are_named(timeline.units, timeline) && are_named(timeline.reduces, timeline) &&
-      are_named(timeline.chunks, timeline)) {
+      are_named(timeline.chunks, timeline) && work_is_named) {
     return Status::ok();
   }
-  return make_status(StatusCode::Protocol,
-                     "the timeline of node '{}' has spans whose tensor, peer or rail has no name",
-                     timeline.node);
+  return make_status(
+      StatusCode::Protocol,
+      "the timeline of node '{}' has spans whose tensor, peer, rail or work has no name",
+      timeline.node);
 }
 
 Result<NodeTimeline> parse_one(const nlohmann::json& json) {
@@ -158,12 +162,14 @@ Result<NodeTimeline> parse_one(const nlohmann::json& json) {
   timeline.tensors = json.value("tensors", std::vector<std::string>());
   timeline.peers = json.value("peers", std::vector<std::string>());
   timeline.rails = json.value("rails", std::vector<std::string>());
+  timeline.names = json.value("names", std::vector<std::string>());
   BRAID_RETURN_IF_ERROR(parse_rows(json, "submits", timeline.submits));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "operations", timeline.operations));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "unfinished", timeline.unfinished));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "units", timeline.units));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "reduces", timeline.reduces));
   BRAID_RETURN_IF_ERROR(parse_rows(json, "chunks", timeline.chunks));
+  BRAID_RETURN_IF_ERROR(parse_rows(json, "work", timeline.work));
   BRAID_RETURN_IF_ERROR(check_names(timeline));
   return timeline;
 }
@@ -205,16 +211,19 @@ Result<Value> parse(std::string_view text, Result<Value> (*read)(const nlohmann:
 }  // namespace
 
 void drop_to_fit(NodeTimeline& timeline, size_t bytes_max) {
-  shorten_all(timeline.tensors, bytes_max / 2);
+  shorten_all(timeline.tensors, bytes_max / 8 * 3);
+  shorten_all(timeline.names, bytes_max / 8);
   shorten_all(timeline.peers, bytes_max / 8);
   shorten_all(timeline.rails, bytes_max / 8);
   const size_t taken = kFrameBytes + timeline.job.size() + timeline.node.size() +
                        timeline.ranks.size() * 11 + bytes_of(timeline.tensors) +
-                       bytes_of(timeline.peers) + bytes_of(timeline.rails);
+                       bytes_of(timeline.peers) + bytes_of(timeline.rails) +
+                       bytes_of(timeline.names);
   size_t bytes_left = bytes_max > taken ? bytes_max - taken : 0;
   timeline.dropped += keep_newest(timeline.unfinished, bytes_left);
   timeline.dropped += keep_newest(timeline.operations, bytes_left);
   timeline.dropped += keep_newest(timeline.submits, bytes_left);
+  timeline.dropped += keep_newest(timeline.work, bytes_left);
   timeline.dropped += keep_newest(timeline.units, bytes_left);
   timeline.dropped += keep_newest(timeline.reduces, bytes_left);
   timeline.dropped += keep_newest(timeline.chunks, bytes_left);
@@ -225,17 +234,19 @@ std::string to_json(const NodeTimeline& timeline) {
   fmt::format_to(
       std::back_inserter(out),
       R"({{"format":{},"node":{},"version":{},"job":{},"epoch":{},"world_size":{},"ranks":[{}],)"
-      R"("origin_ns":{},"told":{},"overwritten":{},"dropped":{},"tensors":{},"peers":{},"rails":{})",
+      R"("origin_ns":{},"told":{},"overwritten":{},"dropped":{},"tensors":{},"peers":{},"rails":{},"names":{})",
       NodeTimeline::kFormat, to_text(timeline.node), to_text(timeline.version),
       to_text(timeline.job), timeline.epoch, timeline.world_size, fmt::join(timeline.ranks, ","),
       timeline.origin_ns, timeline.told, timeline.overwritten, timeline.dropped,
-      to_text(timeline.tensors), to_text(timeline.peers), to_text(timeline.rails));
+      to_text(timeline.tensors), to_text(timeline.peers), to_text(timeline.rails),
+      to_text(timeline.names));
   append_rows(out, "submits", timeline.submits);
   append_rows(out, "operations", timeline.operations);
   append_rows(out, "unfinished", timeline.unfinished);
   append_rows(out, "units", timeline.units);
   append_rows(out, "reduces", timeline.reduces);
   append_rows(out, "chunks", timeline.chunks);
+  append_rows(out, "work", timeline.work);
   out.push_back('}');
   return fmt::to_string(out);
 }

@@ -27,11 +27,14 @@ namespace braid {
 //    "units":      [[io_loop, stream, tensor, step, unit, begin, end, bytes], …],
 //    "reduces":    [[io_loop, tensor, step, unit, begin, end, bytes], …],
 //    "chunks":     [[io_loop, flow, peer, rail, tensor, step, unit, begin, end, bytes, is_sum,
-//                    is_resent], …]}
+//                    is_resent], …],
+//    "names":      ["inverses", "layer0.A"],
+//    "work":       [[rank, work, item, owner, begin, end, is_wait], …]}
 struct NodeTimeline {
   static constexpr uint32_t kFormat = 1;
   static constexpr int32_t kNoStream = -1;
   static constexpr int32_t kNoPlan = -1;
+  static constexpr int64_t kEverybody = -1;
 
   // A rank has given a tensor: its gradient, or its input of another collective.
   struct Submit {
@@ -101,6 +104,17 @@ struct NodeTimeline {
     bool is_sum = false;  // else a part, which the receiver adds to its own
     bool is_resent = false;
   };
+  // A rank computes an item of placed work, or waits for what its owner computes; as the trainer
+  // has told it.
+  struct Work {
+    uint32_t rank = 0;
+    uint32_t work = 0;  // in `names`, as the next one
+    uint32_t item = 0;
+    int64_t owner = kEverybody;  // a rank
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    bool is_wait = false;
+  };
 
   std::string node;
   std::string version;  // of braidd
@@ -121,11 +135,13 @@ struct NodeTimeline {
   std::vector<Unit> units;
   std::vector<Reduce> reduces;
   std::vector<Chunk> chunks;
+  std::vector<std::string> names;
+  std::vector<Work> work;
 };
 
 // So that its JSON takes at most `bytes_max`: names are shortened, then chunks are left out first,
-// next reduces, units, submits, operations and unfinished ones, of each the oldest; `dropped`
-// counts them.
+// next reduces, units, placed work, submits, operations and unfinished ones, of each the oldest;
+// `dropped` counts them.
 void drop_to_fit(NodeTimeline& timeline, size_t bytes_max);
 std::string to_json(const NodeTimeline& timeline);
 // Unknown fields are ignored, missing ones left at their defaults. Errors name what is wrong: a

@@ -59,6 +59,11 @@ ChunkRow row_of(const NodeTimeline::Chunk& span) {
           number(span.end), number(span.bytes), span.is_sum, span.is_resent};
 }
 
+WorkRow row_of(const NodeTimeline::Work& span) {
+  return {span.rank,          span.work,        span.item,   span.owner,
+          number(span.begin), number(span.end), span.is_wait};
+}
+
 bool take_row(const SubmitRow& row, NodeTimeline::Submit& span) {
   return take_all(row, span.rank, span.tensor, span.step, span.at, span.is_planned);
 }
@@ -89,6 +94,12 @@ bool take_row(const ReduceRow& row, NodeTimeline::Reduce& span) {
 bool take_row(const ChunkRow& row, NodeTimeline::Chunk& span) {
   return take_all(row, span.io_loop, span.flow, span.peer, span.rail, span.tensor, span.step,
                   span.unit, span.begin, span.end, span.bytes, span.is_sum, span.is_resent) &&
+         span.begin <= span.end;
+}
+
+bool take_row(const WorkRow& row, NodeTimeline::Work& span) {
+  return take_all(row, span.rank, span.work, span.item, span.owner, span.begin, span.end,
+                  span.is_wait) &&
          span.begin <= span.end;
 }
 

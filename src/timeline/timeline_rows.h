@@ -15,6 +15,7 @@ using UnfinishedRow = std::array<int64_t, 7>;
 using UnitRow = std::array<int64_t, 8>;
 using ReduceRow = std::array<int64_t, 7>;
 using ChunkRow = std::array<int64_t, 12>;
+using WorkRow = std::array<int64_t, 7>;
 
 SubmitRow row_of(const NodeTimeline::Submit& span);
 OperationRow row_of(const NodeTimeline::Operation& span);
@@ -22,6 +23,7 @@ UnfinishedRow row_of(const NodeTimeline::Unfinished& span);
 UnitRow row_of(const NodeTimeline::Unit& span);
 ReduceRow row_of(const NodeTimeline::Reduce& span);
 ChunkRow row_of(const NodeTimeline::Chunk& span);
+WorkRow row_of(const NodeTimeline::Work& span);
 
 // Numbers beyond a field's range are refused: false.
 bool take_row(const SubmitRow& row, NodeTimeline::Submit& span);
@@ -30,5 +32,6 @@ bool take_row(const UnfinishedRow& row, NodeTimeline::Unfinished& span);
 bool take_row(const UnitRow& row, NodeTimeline::Unit& span);
 bool take_row(const ReduceRow& row, NodeTimeline::Reduce& span);
 bool take_row(const ChunkRow& row, NodeTimeline::Chunk& span);
+bool take_row(const WorkRow& row, NodeTimeline::Work& span);
 
 }  // namespace braid

@@ -44,11 +44,18 @@ class TimelineMaker {
     }
     for (const TimelineEvent& event : source_.unfinished)
       timeline_.origin_ns = std::min(timeline_.origin_ns, event.begin_ns);
+    for (const auto& told : source_.work) {
+      for (const WorkSpans::Span& span : told->spans) {
+        if (is_wanted(span)) timeline_.origin_ns = std::min(timeline_.origin_ns, span.begin_ns);
+      }
+    }
     timeline_.told = after(source_.told_ns);
     for (const auto& piece : source_.pieces) {
       for (const TimelineEvent& event : piece.events) add(event, piece.io_loop);
     }
     for (const TimelineEvent& event : source_.unfinished) add_unfinished(event);
+    for (const auto& told : source_.work) add_work(*told);
+    sort(timeline_.work);
     sort(timeline_.operations);
     sort(timeline_.units);
     sort(timeline_.reduces);
@@ -114,8 +121,32 @@ class TimelineMaker {
          event.slot == TimelineEvent::kNoSlot ? NodeTimeline::kNoPlan : event.slot});
   }
 
+  bool is_wanted(const WorkSpans::Span& span) const {
+    return span.end_ns >= source_.wanted.begin_ns && span.begin_ns <= source_.wanted.end_ns;
+  }
+
+  uint32_t place_of(const std::string& name) {
+    const auto [place, is_new] =
+        names_.try_emplace(name, static_cast<uint32_t>(timeline_.names.size()));
+    if (is_new) timeline_.names.push_back(name);
+    return place->second;
+  }
+
+  void add_work(const WorkSpans& told) {
+    for (const WorkSpans::Span& span : told.spans) {
+      if (!is_wanted(span)) continue;
+      const WorkSpans::Item& item = told.items[span.item];
+      const int64_t owner =
+          item.owner == WorkSpans::kEverybody ? NodeTimeline::kEverybody : int64_t{item.owner};
+      const uint64_t begin = after(span.begin_ns);
+      timeline_.work.push_back({told.rank, place_of(told.work), place_of(item.name), owner, begin,
+                                std::max(begin, after(span.end_ns)), span.is_wait});
+    }
+  }
+
   TimelineSource source_;
   NodeTimeline timeline_;
+  std::unordered_map<std::string, uint32_t> names_;  // places in the timeline's
   NamePlaces tensors_;
   NamePlaces peers_;
 };

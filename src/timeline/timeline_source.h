@@ -8,8 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "timeline/event_ring.h"
 #include "timeline/node_timeline.h"
 #include "timeline/timeline_event.h"
+#include "timeline/work_spans.h"
 
 namespace braid {
 
@@ -25,6 +27,9 @@ struct TimelineSource {
   std::vector<Piece> pieces;
   // Their end is not known; `bytes`: the submissions that are missing; go_or_peer: 0: not gone.
   std::vector<TimelineEvent> unfinished;
+  // Those that touch the time that is `wanted` are taken.
+  std::vector<std::shared_ptr<const WorkSpans>> work;
+  TimelineFilter wanted;
   // Called on the thread that makes the timeline; nullptr: it has no name.
   std::function<std::shared_ptr<const std::string>(uint64_t hash)> name_of_tensor;
   std::unordered_map<uint64_t, std::string> peers;  // by node id

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "proto/types.h"
@@ -185,6 +186,12 @@ void TestDaemon::on_client_message(ClientConnection& connection,
   } else if (const auto* registered = message.body_as_RegisterMemory()) {
     ASSERT_EQ(fds.size(), 1u);
     register_memory(*sessions_.at(connection.id()), registered->bytes(), std::move(fds[0]));
+  } else if (const auto* told = message.body_as_WorkTold()) {
+    const std::string load = told->load() == nullptr
+                                 ? "no load"
+                                 : fmt::format("load of {} updates", told->load()->updates());
+    seen_.told.push_back(fmt::format("{}: {} items, {} spans, {}", told->work()->str(),
+                                     told->items()->size(), told->spans()->size(), load));
   } else if (const auto* leave = message.body_as_LeaveJob()) {
     seen_.reason = leave->reason() == nullptr ? std::string() : leave->reason()->str();
     if (!options_.answers_leave) return;
@@ -223,7 +230,7 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   const int sent[] = {session.results.fd(), done_wake.get()};
   send(*session.connection, builder,
        proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank,
-                                    options_.polling),
+                                    options_.polling, options_.takes_work),
        sent);
 }
 

@@ -33,6 +33,7 @@ class TestDaemon final : public ClientHandler {
     bool answers_open = true;
     bool answers_leave = true;
     uint8_t polling = 0;  // PollingMode, or what is none
+    bool takes_work = false;
   };
 
   // What clients have sent.
@@ -46,6 +47,7 @@ class TestDaemon final : public ClientHandler {
     std::vector<uint32_t> timeouts_ms;           // of all operations
     // Of the last gather, scatter or all-to-all: elements to each rank, then from each.
     std::vector<uint64_t> splits;
+    std::vector<std::string> told;  // of placed work, in words
   };
 
   static constexpr uint64_t kNode = 0x1234;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "ipc/frame_writer.h"
 #include "proto/version.h"
 
@@ -108,6 +109,17 @@ void TestTrainer::register_memory(uint64_t bytes, uint64_t said_bytes) {
   send(builder, fds);
 }
 
+void TestTrainer::tell_work(const std::string& work, const std::string& item, double seconds) {
+  flatbuffers::FlatBufferBuilder builder;
+  const uint64_t now_ns = SystemClock().now_ns();
+  const std::vector<proto::WorkSpan> spans = {{now_ns - 1000, now_ns, 0, false}};
+  const std::vector<flatbuffers::Offset<proto::WorkItem>> items = {
+      proto::CreateWorkItemDirect(builder, item.c_str(), 0, seconds)};
+  const auto load = proto::CreateWorkLoad(builder, 1, 0.1, seconds);
+  finish(builder, proto::CreateWorkToldDirect(builder, work.c_str(), now_ns, &items, &spans, load));
+  send(builder);
+}
+
 void TestTrainer::ask_plans(const std::string& job) {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreatePlanQueryDirect(builder, job.c_str()));
@@ -192,6 +204,7 @@ void TestTrainer::poll() {
 void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fds) {
   if (const auto* opened = message.body_as_JobOpened()) {
     is_open = true;
+    takes_work = opened->takes_work();
     epoch = opened->epoch();
     block_of_rank.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
     ASSERT_EQ(fds.size(), 2u);

@@ -46,6 +46,8 @@ class TestTrainer {
   void unregister_tensors(uint32_t first, uint32_t count);
   // One more arena, that says of itself to have so many bytes.
   void register_memory(uint64_t bytes = kArenaBytes, uint64_t said_bytes = kArenaBytes);
+  // One item that it needs so many seconds for, and a moment in which it did.
+  void tell_work(const std::string& work, const std::string& item, double seconds);
   void ask_plans(const std::string& job);
   void ask_facts(const std::string& job);
   void ask_explanation(const std::string& job);
@@ -72,6 +74,7 @@ class TestTrainer {
   bool wakes_daemon = true;  // else entries lie in the ring until it looks by itself
 
   bool is_open = false;
+  bool takes_work = false;  // the daemon wants to be told
   bool has_left = false;
   bool was_closed = false;  // by the daemon
   uint32_t epoch = 0;

@@ -43,7 +43,8 @@ DaemonStatus sample() {
                   1000,
                   5,
                   2.5,
-                  0.75}};
+                  0.75,
+                  {{0, "inverses", 9, 0.5, 0.25, 0.125, 0.375, 0.75, 0.625}}}};
   status.jobs_hidden = 3;
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.counters = {{"chunks_sent", 42}};
@@ -82,7 +83,10 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
               "operations_done": 10, "steps_done": 5, "operations_pending": 1,
               "bytes": 18446744073709551615, "arena_memory_bytes": 64,
               "result_memory_bytes": 4096, "result_memory_used_bytes": 1000,
-              "planned_steps": 5, "step_seconds": 2.5, "exposed_seconds": 0.75}],
+              "planned_steps": 5, "step_seconds": 2.5, "exposed_seconds": 0.75,
+              "work": [{"rank": 0, "work": "inverses", "updates": 9, "interval_seconds": 0.5,
+                        "seconds": 0.25, "wait_seconds": 0.125, "planned_seconds": 0.375,
+                        "makespan_seconds": 0.75, "bound_seconds": 0.625}]}],
     "jobs_hidden": 3,
     "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
     "counters": {"chunks_sent": 42}})"));

@@ -41,6 +41,7 @@ TEST(ChromeTrace, HasATrackForEachThing) {
   EXPECT_THAT(spans.at("rank 0: trainer"),
               ElementsAre("step 7: backward", "step 7: waits for the network",
                           "optimizer, input, forward", "step 8: backward"));
+  EXPECT_THAT(spans.at("rank 0: inverses"), ElementsAre("layer0.A", "waits for layer1.A"));
   EXPECT_THAT(spans.at("operations"), ElementsAre("layer1", "waits for other nodes"));
   EXPECT_THAT(spans.at("operations (2)"), ElementsAre("layer0")) << "they overlap";
   EXPECT_THAT(spans.at("unfinished operations"), ElementsAre("layer1"));
@@ -118,6 +119,7 @@ TEST(ChromeTrace, HostileNamesAreText) {
   NodeTimeline node = two_steps();
   node.tensors = {"\",\"ph\":\"X", std::string("\x01\xff", 2)};
   node.operations[0].tensors = 4;
+  node.names = {"\",\"ph\":\"X", "\"", std::string("\x01\xff", 2)};
   JobTimeline job = job_of(node);
   job.job = "</script>\n\"";
   job.failure = "\"because\"";

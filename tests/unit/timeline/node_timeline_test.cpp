@@ -23,6 +23,8 @@ TEST(NodeTimeline, ComesBackFromItsJson) {
   EXPECT_TRUE(parsed.chunks[1].is_resent);
   EXPECT_EQ(parsed.units[1].stream, NodeTimeline::kNoStream);
   EXPECT_EQ(parsed.unfinished[1].missing, 1u);
+  ASSERT_EQ(parsed.work.size(), 2u);
+  EXPECT_TRUE(parsed.work[1].is_wait);
 }
 
 TEST(NodeTimeline, AnEmptyOneIsOneToo) {
@@ -41,10 +43,10 @@ TEST(NodeTimeline, FitsIntoAnyBoundThatIsLargeEnoughForNames) {
     NodeTimeline timeline = large;
     drop_to_fit(timeline, bytes);
     EXPECT_LE(to_json(timeline).size(), bytes);
-    EXPECT_EQ(timeline.dropped, 5000u + 5000u + 2 + 2 + 2 + 1 + 4 + 2 - timeline.chunks.size() -
+    EXPECT_EQ(timeline.dropped, 5000u + 5000u + 2 + 2 + 2 + 1 + 4 + 2 + 2 - timeline.chunks.size() -
                                     timeline.submits.size() - timeline.operations.size() -
                                     timeline.unfinished.size() - timeline.units.size() -
-                                    timeline.reduces.size());
+                                    timeline.reduces.size() - timeline.work.size());
   }
   NodeTimeline timeline = large;
   drop_to_fit(timeline, whole + 2000);
@@ -104,6 +106,9 @@ TEST(NodeTimeline, ErrorsNameWhatIsWrong) {
   EXPECT_THAT(error_of(R"({"format":1,"operations":[[0,0,5,4,6,0,1,0]]})"),
               HasSubstr("row 0 of operations"))
       << "it goes before it begins";
+  EXPECT_THAT(error_of(R"({"format":1,"node":"x","names":["a"],"work":[[0,0,1,-1,2,3,0]]})"),
+              HasSubstr("node 'x' has spans whose"));
+  EXPECT_THAT(error_of(R"({"format":1,"work":[[0,0,0,-1,3,2,0]]})"), HasSubstr("row 0 of work"));
   EXPECT_THAT(error_of(R"({"format":1,"chunks":[["a",0,0,0,0,0,0,0,0,0,0,0]]})"),
               HasSubstr("this is no timeline"));
 }

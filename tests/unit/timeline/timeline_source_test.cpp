@@ -71,6 +71,30 @@ TEST(TimelineSource, BecomesANodesTimeline) {
   EXPECT_TRUE(parse_node_timeline(to_json(timeline)));
 }
 
+TEST(TimelineSource, PlacedWorkInTheTimeThatIsWantedIsInIt) {
+  WorkSpans told;
+  told.rank = 3;
+  told.work = "inverses";
+  told.items = {{"layer0.A", 3}, {"layer1.A", 1}, {"layer2.A", WorkSpans::kEverybody}};
+  told.spans = {
+      {100, 199, 0, false}, {250, 300, 0, false}, {300, 350, 1, true}, {180, 220, 2, false}};
+  TimelineSource source;
+  source.told_ns = 1000;
+  source.wanted.begin_ns = 200;
+  source.wanted.end_ns = 320;
+  source.work = {std::make_shared<const WorkSpans>(told)};
+  const NodeTimeline timeline = make_node_timeline(std::move(source));
+  EXPECT_EQ(timeline.origin_ns, 180u);
+  ASSERT_EQ(timeline.work.size(), 3u) << "all but the first one";
+  EXPECT_EQ(timeline.names[timeline.work[0].item], "layer2.A") << "in the order of their ends";
+  EXPECT_EQ(timeline.work[0].owner, NodeTimeline::kEverybody);
+  EXPECT_EQ(timeline.work[1].begin, 70u);
+  EXPECT_EQ(timeline.names[timeline.work[1].work], "inverses");
+  EXPECT_EQ(timeline.work[2].owner, 1);
+  EXPECT_TRUE(timeline.work[2].is_wait);
+  EXPECT_TRUE(parse_node_timeline(to_json(timeline)));
+}
+
 TEST(TimelineSource, OfNothingIsATimeline) {
   TimelineSource source;
   source.told_ns = 10;

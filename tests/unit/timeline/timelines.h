@@ -6,7 +6,7 @@
 namespace braid::testing {
 
 // Rank 0 of two on node "a": two steps of two layers that are one operation each; the second step's
-// results have not come.
+// results have not come. In between it makes one inverse, and waits for another.
 inline NodeTimeline two_steps() {
   NodeTimeline timeline;
   timeline.node = "a";
@@ -31,6 +31,8 @@ inline NodeTimeline two_steps() {
   timeline.reduces = {{0, 1, 7, 0, 500, 600, 2048}};
   timeline.chunks = {{0, 2, 0, 0, 1, 7, 0, 600, 1600, 2048, false, false},
                      {0, 2, 0, 0, 1, 7, 0, 700, 1700, 2048, true, true}};
+  timeline.names = {"inverses", "layer0.A", "layer1.A"};
+  timeline.work = {{0, 0, 1, 0, 4000, 5000, false}, {0, 0, 2, 1, 5000, 5500, true}};
   return timeline;
 }
 
