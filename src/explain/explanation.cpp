@@ -17,11 +17,11 @@ constexpr size_t kStepsMin = 8;
 constexpr size_t kOperationsMin = 16;
 
 constexpr std::array<std::string_view, kCauseCount> kNames = {
-    "stalled",         "not_finite",     "gpu_lost",     "gpu_xid",        "gpu_ecc",
-    "gpu_heat",        "gpu_power",      "gpu_slowdown", "gpu_pcie",       "gpu_shared",
-    "late_rank",       "lost_flow",      "rail_down",    "slow_flow",      "slow_rail",
-    "competing_jobs",  "starved_daemon", "plan",         "small_messages", "network",
-    "before_backward", "compute"};
+    "stalled",   "not_finite",      "gpu_lost",       "gpu_xid",   "gpu_ecc",
+    "gpu_heat",  "gpu_power",       "gpu_slowdown",   "gpu_pcie",  "gpu_shared",
+    "late_rank", "placement",       "lost_flow",      "rail_down", "slow_flow",
+    "slow_rail", "competing_jobs",  "starved_daemon", "plan",      "small_messages",
+    "network",   "before_backward", "compute"};
 
 uint64_t steps_known(const JobFacts& facts) {
   uint64_t most = 0;
@@ -58,6 +58,7 @@ void find_all(const Evidence& evidence, Findings& findings) {
   find_stall(evidence, findings);
   find_not_finite(evidence, findings);
   find_late_ranks(evidence, findings);
+  find_placement(evidence, findings);
   find_gpus(evidence, findings);
   find_links(evidence, findings);
   find_better_plan(evidence, findings);

@@ -26,6 +26,7 @@ enum class Cause : uint8_t {
   GpuPcie,         // a rank's GPU has fewer lanes of PCIe, or a lower generation, than its slot
   GpuShared,       // other processes compute on a late rank's GPU
   LateRank,        // a rank gives its gradients later than the others
+  Placement,       // placed work: all ranks wait for what one of them computes
   LostFlow,        // a flow has failed
   RailDown,        // a rail has no carrier
   SlowFlow,        // a flow delivers much less than its siblings
@@ -39,7 +40,7 @@ enum class Cause : uint8_t {
   Compute          // communication is hidden
 };
 std::string_view to_string(Cause cause);  // "late_rank"
-inline constexpr size_t kCauseCount = 22;
+inline constexpr size_t kCauseCount = 23;
 
 struct Finding {
   Cause cause = Cause::Compute;

@@ -37,6 +37,8 @@ void find_stall(const Evidence& evidence, Findings& findings);
 void find_not_finite(const Evidence& evidence, Findings& findings);
 void find_late_ranks(const Evidence& evidence, Findings& findings);
 void find_time_before_backward(const Evidence& evidence, Findings& findings);
+// placement_findings.cpp
+void find_placement(const Evidence& evidence, Findings& findings);
 // gpu_findings.cpp: after late ranks, which they may explain.
 void find_gpus(const Evidence& evidence, Findings& findings);
 // network_findings.cpp
