@@ -35,6 +35,8 @@ class World:
         self.is_held = False
         self.levels = 1  # As Job.open_levels() has it.
         self.opened: set[int] = set()  # Ranks.
+        # What ranks have told of placed work: rank, work, items, spans, load.
+        self.told: list[tuple[Any, ...]] = []
         # What was asked of owners: action by name and step.
         self.actions: list[UpdateAction] = []
 
@@ -123,6 +125,10 @@ class ThreadJob:
             if self.world.failure:
                 raise JobFailedError(self.world.failure)
         return self.world.levels, "chosen by the test"
+
+    def tell_work(self, work: str, items: Sequence[Any], spans: Sequence[Any] = (), load: Any = None) -> None:
+        with self.world.changed:
+            self.world.told.append((self.rank, work, items, spans, load))
 
     def register(self, specs: list[braid.TensorSpec]) -> list[int]:
         handles = []

@@ -7,6 +7,7 @@ module: so a script may change the output in place, as torch.nn.ReLU(inplace=Tru
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import torch
 from braid.torch.kfac.factors import Factor
 from braid.torch.kfac.layers import Layer
 from braid.torch.kfac.updating import FactorUpdates
+from braid.torch.operations.placed_work import PlacedWork
 from braid.torch.operations.untraced import untraced
 
 
@@ -31,10 +33,12 @@ class Watcher:
     """Adds what it sees to factors. Passes without gradients, and modules in evaluation, do not count."""
 
     def __init__(
-        self, watched: Sequence[Watched], updates: FactorUpdates, gradient_scale: Callable[[], float]
-    ) -> None:
-        """A G is made of gradients times `gradient_scale`, a method."""
+        self, watched: Sequence[Watched], updates: FactorUpdates, gradient_scale: Callable[[], float],
+        work: PlacedWork,
+    ) -> None:  # fmt: skip
+        """A G is made of gradients times `gradient_scale`, a method. `work` hears how long that takes."""
         self._updates = updates
+        self._work = work
         # Weakly: who has it has this, too.
         self._gradient_scale = weakref.WeakMethod(gradient_scale)
         self._handles = [
@@ -54,8 +58,10 @@ class Watcher:
         # unless that was without gradients.
         if torch._C._current_graph_task_id() != -1 and watched.a.uses > watched.g.uses:
             return
+        begin_ns = time.monotonic_ns()
         with _exact(inputs):
             watched.a.add(watched.layer.input_rows(inputs.detach()))
+        self._note(watched.a, begin_ns)
         self._updates.added(watched.a)
         output.register_hook(_GradientHook(self, watched))
 
@@ -63,10 +69,16 @@ class Watcher:
         scale_of = self._gradient_scale()
         if scale_of is None or not self._updates.is_on:
             return
+        begin_ns = time.monotonic_ns()
         with _exact(gradient):
             rows = watched.layer.gradient_rows(gradient.detach())
             watched.g.add(rows, scale_of() ** 2)
+        self._note(watched.g, begin_ns)
         self._updates.added(watched.g)
+
+    def _note(self, factor: Factor, begin_ns: int) -> None:
+        if factor.sum is not None and factor.sum.device.type == "cpu":  # Others go on meanwhile.
+            self._work.computed(factor.name, None, begin_ns)
 
 
 class _ForwardHook:

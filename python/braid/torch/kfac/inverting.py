@@ -16,6 +16,7 @@ from braid.torch.kfac.failures import Failures
 from braid.torch.kfac.inverses import InversionError
 from braid.torch.kfac.owners import FixedOwners
 from braid.torch.operations import devices
+from braid.torch.operations.placed_work import PlacedWork
 
 # The last element of what is spread: whether the rest is an inverse.
 _GOOD, _FAILED, _NOT_YET = 1.0, 0.0, -1.0
@@ -39,6 +40,8 @@ class Inverses:
         failures: Failures,
     ) -> None:  # fmt: skip
         """`method` is one of inverses.py. `group` of None: there is one rank."""
+        self._rank = 0 if group is None else group.rank()
+        self._work = PlacedWork(None if group is None else group.engine.job, "inverses")
         self._method = method
         self._factors = factors
         self._owners = owners
@@ -55,6 +58,8 @@ class Inverses:
         """All ranks call it together. `is_there(factor, is_wanted)` says whether a factor has ever
         been made; where it is wanted, the factor is what it shall be when that returns."""
         self._owners.prepare()
+        self._work.begin_update()
+        is_there = self._noting_waits(is_there)
         of, order = self._owners.now
         on_their_way: deque[_Spread] = deque()
         nbytes = 0
@@ -73,9 +78,27 @@ class Inverses:
                 self._adopt(place, step, self._made(place, damping))
         while on_their_way:
             self._take(on_their_way.popleft(), step)
+        self._work.end_update(self._owners.placement, self._rank, self._owners.least_seconds)
+
+    def _noting_waits(
+        self, is_there: Callable[[Factor, bool], bool]
+    ) -> Callable[[Factor, bool], bool]:
+        def noting(factor: Factor, is_wanted: bool) -> bool:
+            begin_ns = time.monotonic_ns()
+            answer = is_there(factor, is_wanted)
+            if is_wanted:
+                self._work.waited_for_input(begin_ns)
+            return answer
+
+        return noting
 
     def _take(self, spread: _Spread, step: int) -> int:
+        begin_ns = time.monotonic_ns()
         spread.work.wait()
+        spread.vector[-1].item()  # On a GPU only this waits.
+        owner = self._owners.now.of[spread.place]
+        if owner != self._rank:
+            self._work.waited(self._factors[spread.place].name, owner, begin_ns)
         self._adopt(spread.place, step, spread.vector)
         return spread.vector.nbytes
 
@@ -92,7 +115,7 @@ class Inverses:
             vector.zero_()
             vector[-1] = _NOT_YET
             return vector
-        begin = time.perf_counter()
+        begin_ns = time.monotonic_ns()
         try:
             self._write(factor, damping, vector)
             vector[-1] = _GOOD
@@ -100,7 +123,8 @@ class Inverses:
             vector.zero_()
             vector[-1] = _FAILED
             self._reasons[place] = str(error)
-        self._owners.note(place, time.perf_counter() - begin)
+        owner = self._owners.now.of[place]
+        self._owners.note(place, self._work.computed(factor.name, owner, begin_ns))
         return vector
 
     def _write(self, factor: Factor, damping: float, into: torch.Tensor) -> None:

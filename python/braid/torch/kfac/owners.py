@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from braid.torch.kfac.factors import Factor
@@ -38,6 +38,8 @@ class FixedOwners:
     def __init__(self, owners: Owners) -> None:
         self.now = owners
         self.placement: Any = None
+        # The shortest time in which any rank has inverted a factor, by its name, where it is known.
+        self.least_seconds: Mapping[str, float] = {}
 
     def note(self, place: int, seconds: float) -> None:
         """How long this rank took to invert a factor."""

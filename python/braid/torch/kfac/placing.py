@@ -57,6 +57,10 @@ class PlacedOwners(FixedOwners):
         self._group.allreduce([sums], ReduceOp.SUM).wait()
         self._forget()
         costs = (sums[0] / sums[1].clamp(min=1)).tolist()
+        self.least_seconds = {
+            each.name: min(cost, self.least_seconds.get(each.name, cost))
+            for each, cost in zip(self._factors, costs)
+        }
         if self._link is None:
             self._link = _measured_link(self._group)
         self.placement = _placement(self._factors, costs, self._bytes, self._group.size(), self._link)

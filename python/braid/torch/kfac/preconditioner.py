@@ -31,6 +31,7 @@ from braid.torch.kfac.owners import FixedOwners, by_layer, everybody, round_robi
 from braid.torch.kfac.placing import PlacedOwners
 from braid.torch.kfac.settings import Given, Numbers
 from braid.torch.kfac.updating import FactorUpdates
+from braid.torch.operations.placed_work import PlacedWork
 
 _MODES = ("spd", "mpd", "d", "dp")
 _WIRE_DTYPES = (None, torch.float64, torch.float32, torch.bfloat16)
@@ -147,6 +148,7 @@ class KFAC:
         for work in works:
             work.wait()
         self._precondition()
+        self._factor_work.tell_spans()
         self._steps += 1
         self._begin_step()
 
@@ -197,6 +199,8 @@ class KFAC:
         is_pipelined = self._mode == "spd"
         self._updates = FactorUpdates(self._factors, averages, is_pipelined, self._failures)
         self._owners = self._owners_of_mode()
+        job = None if self._group is None else self._group.engine.job
+        self._factor_work = PlacedWork(job, "factors")
         self._inverses = Inverses(
             self._method, self._factors, self._owners, self._group, self._failures
         )
@@ -218,7 +222,7 @@ class KFAC:
         watched = self._layers
         if self._is_apart:
             watched = [each for each in watched if self._owner_of(each.a) == self._group.rank()]
-        self._watcher = Watcher(watched, self._updates, self._gradient_scale)
+        self._watcher = Watcher(watched, self._updates, self._gradient_scale, self._factor_work)
 
     def _begin_step(self) -> None:
         at = self._numbers.at

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from torch.distributed import ReduceOp
 
 import braid
 from braid.torch.group.training_group import braid_group
+from braid.torch.operations.placed_work import PlacedWork
 
 # What may be on its way at once, at least one tensor.
 _IN_FLIGHT_BYTES_MAX = 256 << 20
@@ -47,11 +49,14 @@ class Homes:
         cost: Callable[[tuple[int, ...]], float] = newton_schulz_seconds,
         *,
         process_group: Any = None,
+        work: str = "results",
     ) -> None:
         """`cost` says how long a rank computes with a tensor of a shape, in seconds; only what
-        costs are beside each other counts. All ranks must get the same."""
+        costs are beside each other counts. All ranks must get the same. `work` is the name of what
+        homes compute in `braidctl trace`, `braidctl explain` and metrics."""
         self._group = _group_of(process_group)
         self._rank = 0 if self._group is None else self._group.rank()
+        self._work = PlacedWork(None if self._group is None else self._group.engine.job, work)
         names = list(tensors)
         items = [
             braid.PlacedItem(name, tensor.shape or (1,), cost(tuple(tensor.shape)), tensor.nbytes)
@@ -80,7 +85,7 @@ class Homes:
             def reduce(name: str) -> Any:
                 return self._group.reduce([tensors[name]], ReduceOp.AVG, root=self._owners[name])
 
-            self._run(tensors, reduce)
+            self._run(tensors, reduce, lambda name, begun: begun.wait())
 
     @torch.no_grad()
     def spread(
@@ -89,14 +94,29 @@ class Homes:
         """All ranks get what each tensor is at its home, in place. `compute` is called there with
         the tensor's name before; the tensor is on its way while the next one is computed."""
 
+        # On a GPU nobody waits here, and so nobody knows how long it takes.
+        is_seen = all(tensor.device.type == "cpu" for tensor in tensors.values())
+
         def send(name: str) -> Any:
             if compute is not None and self.is_own(name):
+                begin_ns = time.monotonic_ns()
                 compute(name)
+                self._work.computed(name, self._rank, begin_ns)
             if self._group is None:
                 return None
             return self._group.broadcast([tensors[name].detach()], root=self._owners[name])
 
-        self._run(tensors, send)
+        def take(name: str, begun: Any) -> None:
+            begin_ns = time.monotonic_ns()
+            if begun is not None:
+                begun.wait()
+            if not self.is_own(name):
+                self._work.waited(name, self._owners[name], begin_ns)
+
+        self._work.begin_update()
+        self._run(tensors, send, take)
+        if compute is not None and is_seen:
+            self._work.end_update()
 
     def spread_object(self, name: str, value: Any) -> Any:
         """What `value` is at the tensor's home, as torch.save can write and torch.load can safely
@@ -118,28 +138,26 @@ class Homes:
             return value
         return torch.load(io.BytesIO(data.numpy().tobytes()), map_location="cpu", weights_only=True)
 
-    def _run(self, tensors: Mapping[str, torch.Tensor], begin: Callable[[str], Any]) -> None:
-        """Begins an operation for each tensor, in the order that all ranks have."""
+    def _run(
+        self, tensors: Mapping[str, torch.Tensor], begin: Callable[[str], Any],
+        end: Callable[[str, Any], None],
+    ) -> None:  # fmt: skip
+        """Begins and ends an operation for each tensor, in the order that all ranks have."""
         if unknown := sorted(set(tensors) - set(self._owners)):
             raise ValueError(f"these tensors have no home: {', '.join(unknown[:4])}")
-        on_their_way: deque[tuple[Any, int]] = deque()
+        on_their_way: deque[tuple[str, Any]] = deque()
         nbytes = 0
         for name in self._order:
             if name not in tensors:
                 continue
             while on_their_way and nbytes + tensors[name].nbytes > _IN_FLIGHT_BYTES_MAX:
-                nbytes -= _end(on_their_way.popleft())
-            on_their_way.append((begin(name), tensors[name].nbytes))
+                first, begun = on_their_way.popleft()
+                end(first, begun)
+                nbytes -= tensors[first].nbytes
+            on_their_way.append((name, begin(name)))
             nbytes += tensors[name].nbytes
         while on_their_way:
-            _end(on_their_way.popleft())
-
-
-def _end(begun: tuple[Any, int]) -> int:
-    work, nbytes = begun
-    if work is not None:
-        work.wait()
-    return nbytes
+            end(*on_their_way.popleft())
 
 
 def _group_of(process_group: Any) -> Any:

@@ -117,7 +117,9 @@ class PlacedOptimizer(torch.optim.Optimizer):
     def _at_home(self) -> Homes:
         if self._homes is None:
             self._follow()
-            self._homes = Homes(self._parameters, self._cost, process_group=self._process_group)
+            self._homes = Homes(
+                self._parameters, self._cost, process_group=self._process_group, work="updates"
+            )
         return self._homes
 
 
