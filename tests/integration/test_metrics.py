@@ -41,7 +41,8 @@ while not os.path.exists(ARGUMENT["end"]):
     time.sleep(0.02)
 job.close()
 """
-# Steps until the job is ended. Rank 1 submits its last tensor when all others have done so, and then some.
+# Steps until the job is ended. Rank 1 submits its last tensor when all others have done so, and then some. Each rank
+# tells of placed work, of which the last one has most.
 ONE_IS_LATE = """
 job = open_job()
 handles = job.register([TensorSpec(f"layer{i}", DType.FLOAT32, 1000, backward_order=i, planned=True) for i in range(2)])
@@ -61,6 +62,9 @@ for step in range(1_000_000):
         open(flag(RANK, step), "w").close()
     for ticket in tickets:
         ended(job, ticket)
+    own = 0.02 if RANK == WORLD - 1 else 0.01
+    load = WorkLoad(step + 1, 0.1, own, planned_seconds=0.01, makespan_seconds=0.012, bound_seconds=0.011)
+    job.tell_work("inverses", [WorkItem(f"layer{RANK}.A", RANK, own)], load=load)
     if step == 0:
         say("RUNNING")
 """

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import braid
-from braid import Collective, DType, Reduction, TensorSpec  # noqa: F401  for SOURCE
+from braid import Collective, DType, Reduction, TensorSpec, WorkItem, WorkLoad  # noqa: F401  for SOURCE
 
 EXIT_BRAID_ERROR = 3
 RANK = int(os.environ["RANK"])
