@@ -78,7 +78,7 @@ struct DaemonStatus {
     uint64_t planned_steps = 0;
     double step_seconds = 0;     // that these steps took, together
     double exposed_seconds = 0;  // of it, what trainers waited
-    std::vector<Work> work;
+    std::vector<Work> work = {};
   };
   struct Peer {
     std::string name;
