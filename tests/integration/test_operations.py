@@ -213,7 +213,7 @@ def metrics(node) -> dict[str, float]:
 
 # Series of GPUs, of codecs, of planned tensors, and of links that carry much.
 NOT_OF_EACH_JOB = re.compile(
-    "braid_(gpu|codec|job_(step|exposed|rank|finding|plan|iteration|tuning)|link_(slowest|median))"
+    "braid_(gpu|codec|job_(step|exposed|rank|finding|plan|iteration|tuning|work)|link_(slowest|median))"
 )
 
 
