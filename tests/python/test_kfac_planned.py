@@ -33,11 +33,14 @@ def test_results_are_exact_with_both_plans(factor_every):
 
 
 @pytest.mark.parametrize("factor_every", EVERY)
-def test_both_sets_have_plans_and_all_nodes_the_same(factor_every):
+def test_both_sets_have_plans_and_those_of_a_number_are_the_same_on_all_nodes(factor_every):
     results = trained(factor_every)
-    plans = [[(one["plan"], one["groups"]) for one in result["sets"]] for result in results]
-    assert plans == plans[:1] * 4
-    assert all(number > 0 for number, _ in plans[0])
+    groups: dict[tuple[bool, int], Any] = {}
+    for one in (each for result in results for each in result["sets"]):
+        assert one["plan"] > 0
+        # A node may be asked just before it hears of the next plan.
+        assert groups.setdefault((is_of_factors(one), one["plan"]), one["groups"]) == one["groups"]
+    assert {is_factors for is_factors, _ in groups} == {False, True}
     factors, gradients = sorted(results[0]["sets"], key=is_of_factors, reverse=True)
     assert sum(map(len, factors["groups"])) == FACTORS and not is_of_factors(gradients)
 
