@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "braidctl/command.h"
 #include "metrics/status.h"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "braidctl/command.h"
 #include "planner/placement_input.h"

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <random>
+#include <span>
 #include <unordered_map>
 #include <vector>
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/fd.h"
 #include "bench/gpu/handles.h"

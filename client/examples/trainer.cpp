@@ -2,6 +2,7 @@
 // A trainer in small: every rank adds up a "gradient" with all others, three steps long. Start one
 // per rank:
 //   RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 braid-example-trainer
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 

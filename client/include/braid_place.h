@@ -13,6 +13,7 @@
 #define BRAID_PLACE_H_
 
 #include <braid.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,6 +11,7 @@
 #define BRAID_WORK_H_
 
 #include <braid.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

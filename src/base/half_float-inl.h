@@ -10,6 +10,8 @@
 #define BRAID_HALF_FLOAT_INL_H_
 #endif
 
+#include <cstdint>
+
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

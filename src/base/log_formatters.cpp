@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log_formatters.h"
 
+#include <chrono>
+
 #include <nlohmann/json.hpp>
 #include <spdlog/pattern_formatter.h>
 

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <spdlog/formatter.h>
 

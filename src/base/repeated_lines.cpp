@@ -2,6 +2,7 @@
 #include "base/repeated_lines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/own_address.h"
 
+#include <utility>
+
 #include <uv.h>
 
 namespace braid {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "engine/partition.h"
 #include "engine/reduce_kernels.h"
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/operation.h"
 #include "ipc/user_quotas.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "base/status.h"
 #include "ipc/shared_memory.h"
 #include "job/tensor_table.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "net/io_messages.h"

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
 #include "loop/timer.h"
 #include "net/flow.h"
 #include "net/io_context.h"

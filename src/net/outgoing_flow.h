@@ -3,7 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 

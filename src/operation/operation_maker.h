@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "operation/codec_gauge.h"
 #include "operation/gathered_operation.h"

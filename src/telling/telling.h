@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <utility>
+
 #include "job/job_manager.h"
 #include "job/job_teller.h"
 #include "telling/client_answers.h"

@@ -2,6 +2,7 @@
 #include "timeline/trace_writer.h"
 
 #include <iterator>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 

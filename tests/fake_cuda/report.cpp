@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <cuda.h>
 #include <nlohmann/json.hpp>

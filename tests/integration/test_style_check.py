@@ -10,7 +10,8 @@ from braid_build import REPOSITORY, ran
 
 LICENCE = "// SPDX-License-Identifier: Apache-2.0\n"
 CHECKS = (
-    "cpp_scopes", "defects", "log_lines", "own_names", "python_imports", "rooms", "sentences", "sizes", "type_names",
+    "cpp_scopes", "defects", "log_lines", "own_names", "python_imports", "rooms", "sentences", "sizes", "std_includes",
+    "type_names",
 )  # fmt: skip
 HEADER = """namespace braid {
 class Partition final {
@@ -95,7 +96,7 @@ class Peer {
 @pytest.mark.parametrize("lines", [395, 396])
 @pytest.mark.parametrize("head", [
     "int Peer::f() const {",
-    "Peer::Peer()\n    : Base(1), list_{1, 2},\n      other_{}, last_(std::move(3)) {",
+    "Peer::Peer()\n    : Base(1), list_{1, 2},\n      other_{}, last_(move(3)) {",
     "template <typename Item>\nvoid Peer<Item>::add(Item item) {",
 ])
 def test_a_class_that_is_long_with_its_functions(checked, head, lines):
@@ -134,7 +135,7 @@ def test_a_type_in_a_class_that_hides_one_of_a_room_it_knows(checked):
 
 OWN = """namespace braid {
 namespace {
-constexpr uint64_t kTimeoutMs = uint64_t{16} << 30;  // kOther = 1;
+constexpr unsigned kTimeoutMs = unsigned{16} << 3;  // kOther = 1;
 template <typename T>
 double seconds(const T& value, size_t count = 1) {
   return f(value) + count;
@@ -162,11 +163,38 @@ def test_a_name_that_two_files_of_a_room_have_for_themselves(checked, declaratio
 @pytest.mark.parametrize("path, declaration", [
     ("src/b/two.cpp", "constexpr int kTimeoutMs = 1;"),  # another room
     ("src/a/main.cpp", "constexpr int kTimeoutMs = 1;"),  # a target of its own
-    ("src/a/two.cpp", "double seconds(uint64_t nanoseconds) {\n}"),  # an overload
+    ("src/a/two.cpp", "double seconds(int nanoseconds) {\n}"),  # an overload
 ])
 def test_names_that_do_not_meet(checked, path, declaration):
     code, said = checked(("src/a/one.cpp", LICENCE + OWN), (path, own(declaration)))
     assert code == 0, said
+
+
+USES_STRING = "std::string name();  // std::map\n"
+
+
+@pytest.mark.parametrize("includes, is_right", [
+    ("", False),
+    ("#include <string>\n", True),
+    ('#include "base/other.h"\n', False),  # a header does not leave it to another
+])
+def test_a_header_includes_what_it_uses(checked, includes, is_right):
+    other = ("src/base/other.h", LICENCE + "#include <string>\n")
+    code, said = checked(other, ("src/base/a.h", LICENCE + includes + USES_STRING))
+    line = 2 + includes.count("\n")
+    assert (f"src/base/a.h:{line}: std::string needs #include <string>" in said.splitlines()) is not is_right
+    assert code == (0 if is_right else 1), said
+
+
+def test_a_source_gets_names_from_our_headers(checked):
+    headers = [("src/base/near.h", LICENCE + '#include "far.h"\n'), ("src/base/far.h", LICENCE + "#include <string>\n")]
+    good = ("src/net/good.cpp", LICENCE + '#include "base/near.h"\n' + USES_STRING)
+    bad = ("src/net/bad.cpp", LICENCE + "#include <vector>\n" + USES_STRING)
+    code, said = checked(*headers, good, bad)
+    assert code == 1
+    assert [line for line in said.splitlines() if "#include" in line] == [
+        "src/net/bad.cpp:3: std::string needs #include <string>"
+    ]
 
 
 def test_an_include_against_the_dependencies(checked):

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "device/device_carrier.h"
 #include "device/device_operation.h"

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "base/fd.h"
 #include "ipc/temporary_directory.h"

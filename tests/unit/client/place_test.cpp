@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // braid_place.h: what the C interface adds to place(), which tests/unit/planner tests.
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"

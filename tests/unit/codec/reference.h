@@ -3,6 +3,8 @@
 // library's rounding, and without the tricks of the kernels.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "codec/gradient_codec.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 #include "control/flow_keys.h"
 
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <cuda.h>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
+#include <map>
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "net/fair_queue.h"

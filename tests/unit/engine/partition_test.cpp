@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

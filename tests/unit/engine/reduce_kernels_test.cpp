@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

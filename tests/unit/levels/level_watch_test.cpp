@@ -2,6 +2,7 @@
 #include "levels/level_watch.h"
 
 #include <atomic>
+#include <chrono>
 #include <future>
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 #include "net/ethtool_answers.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include <gtest/gtest.h>

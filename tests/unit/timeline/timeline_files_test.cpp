@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>

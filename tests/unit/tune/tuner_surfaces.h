@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <numbers>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "tune/random_generator.h"

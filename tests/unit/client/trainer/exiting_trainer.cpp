@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer that never closes its job. Its argument says how it ends: "return" (from main), "exit",
 // "_exit", "waiting" (while another thread is inside a call), "fork" (a child exits before it).
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
