@@ -13,8 +13,8 @@ and under ASan+UBSan and TSan the tests in which memory or threads can go wrong.
 A test that fails is run once more, by itself. If it passes then, it is unstable: the end lists it, and up to three of
 them are no failure. Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
 
-  --all         also: the other tests under ASan+UBSan and TSan, the network's tests on a newer UCX, and the PyTorch
-                tests on the oldest supported torch
+  --all         also: the other tests under ASan+UBSan and TSan, the network's tests on a newer UCX, the PyTorch
+                tests on the oldest supported torch, the wheel in a bare Debian 13
   --minutes N   what has not ended after N minutes is left out, and the end says what that is; 0: nothing is
                 (80; with --all 0)
 TEXT
@@ -123,7 +123,7 @@ sanitize() { # PRESET ROOM...
     # run through.
     local name
     for name in check cluster_tool compare help image kubernetes measure packages plan plot pods slurm \
-      spec_vectors style_check; do
+      spec_vectors style_check wheel; do
       tests+=("--ignore-glob=*/test_$name*")
     done
   else
@@ -141,7 +141,10 @@ sanitize() { # PRESET ROOM...
 
 # What finds most comes first: a slow machine leaves out the end.
 setup=(scripts/setup --prometheus --browser)
-((all)) && setup+=(--torch "$torch_oldest")
+if ((all)); then
+  setup+=(--torch "$torch_oldest")
+  export BRAID_TEST_ALL=1  # tests that a usual check leaves out
+fi
 prepare "setup" 3000 "${setup[@]}"
 check "layout" 300 bash -c layout
 check "style" 60 scripts/style-check

@@ -70,8 +70,8 @@ def _candidates() -> Iterator[str]:
         yield chosen
         return
     package = Path(__file__).resolve().parent
-    if (package / SONAME).exists():
-        yield str(package / SONAME)
+    if (package / "lib" / SONAME).exists():  # a wheel's
+        yield str(package / "lib" / SONAME)
     checkout = package.parents[1]
     if (checkout / "client" / "include" / "braid.h").exists():
         yield from _built(checkout / "build")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bare Debian 12 below a folder, with two nodes in it, joined by a cable: where packages are installed.
+"""A bare Debian below a folder, with two nodes in it, joined by a cable: where packages are installed.
 
 Everything runs below one process, the first of its PID namespace, which ends when the test does: with it end all
 processes, mounts and network namespaces. The host sees none of the mounts.
@@ -10,11 +10,13 @@ import pathlib
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 from braid_build import PATIENCE_S, ran
 
 NODES = {"a": "10.99.0.1", "b": "10.99.0.2"}
+OWN = "bookworm"  # Debian 12
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources")
 # Packages come over the network.
 DOWNLOAD_S = 400
@@ -59,7 +61,7 @@ def _why_not() -> str | None:
 def _sources() -> str | None:
     """Those of this machine, if they are of Debian 12."""
     for path in map(pathlib.Path, SOURCES):
-        if path.exists() and "bookworm" in path.read_text(encoding="utf-8"):
+        if path.exists() and OWN in path.read_text(encoding="utf-8"):
             return str(path)
     return None
 
@@ -69,10 +71,12 @@ needs_bare_tree = pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED))
 
 
 class BareTree:
-    """`packages` is a folder, /packages inside."""
+    """`packages` is a folder, /packages inside; `include`: packages of the distribution that are in it from the
+    start, with what they depend on."""
 
-    def __init__(self, folder: pathlib.Path, packages: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, packages: pathlib.Path, release: str = OWN, include: Sequence[str] = ()):
         self.root, self._packages = folder / "tree", packages
+        self._release, self._include = release, ["iproute2", *include]
         self._keeper: subprocess.Popen | None = None
 
     def __enter__(self) -> "BareTree":
@@ -99,12 +103,14 @@ class BareTree:
 
     def _make(self) -> None:
         command = ["timeout", "--kill-after=30", str(DOWNLOAD_S)]  # it ends what it has started
-        command += ["mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory", "--include=iproute2"]
+        command += ["mmdebstrap", "--variant=minbase", "--mode=root", "--format=directory"]
+        command += [f"--include={','.join(self._include)}"]
         command += [f"--dpkgopt={option}" for option in _SMALL]
         command += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
         command += ['--aptopt=Acquire::Languages "none"']
-        command += ["--skip=cleanup/apt/lists", "bookworm", str(self.root), str(_sources())]
-        done = ran(command, timeout=2 * DOWNLOAD_S)
+        command += ["--skip=cleanup/apt/lists", self._release, str(self.root)]
+        sources = pathlib.Path(_sources()).read_text(encoding="utf-8").replace(OWN, self._release)
+        done = ran([*command, "-"], timeout=2 * DOWNLOAD_S, input=sources)
         if done.returncode != 0:
             pytest.skip(f"no bare Debian can be made here: {' | '.join(done.stderr.strip().splitlines()[-4:])}")
         # apt inside asks the same name servers.

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clusters that the tests of a file share. After a daemon's death the next test gets a new one."""
 
+import pathlib
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from braid_build import IS_BUILT
+from braid_build import BUILD, IS_BUILT, IS_SANITIZED, REPOSITORY, ran
 from cluster_tool import REFUSED
 from real_cluster import Cluster
 from trainer_process import Trainer, told_of_trainers
@@ -14,11 +16,15 @@ from trainer_process import Trainer, told_of_trainers
 LONG_FILES = [
     f"test_{name}.py"
     for name in (
-        "explain", "packages", "updates", "failures", "live_planning", "train", "users", "disagreements", "timeline",
-        "registrations", "full_size_loss", "strangers", "polling", "algorithms", "updates_codecs", "codecs",
+        "explain", "packages", "wheel", "updates", "failures", "live_planning", "train", "users", "disagreements",
+        "timeline", "registrations", "full_size_loss", "strangers", "polling", "algorithms", "updates_codecs", "codecs",
         "page_browser", "outages",
     )
 ]  # fmt: skip
+
+
+# It links, and may have to compile first what has changed since the build.
+WHEEL_S = 400
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,6 +38,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {name: number for number, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory) -> pathlib.Path:
+    """The wheel of the build, in a folder of its own."""
+    if not IS_BUILT or IS_SANITIZED:
+        pytest.skip("a wheel is made of a plain build (BRAID_BUILD)")
+    folder = tmp_path_factory.mktemp("wheel")
+    folder.chmod(0o755)  # other users install it
+    command = [REPOSITORY / "packaging" / "wheel" / "build", "--build", BUILD, "--output", folder]
+    done = ran([*command, "--python", sys.executable], timeout=WHEEL_S)
+    if "run scripts/setup" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    (made,) = folder.iterdir()
+    assert done.stdout.strip() == str(made)
+    return made
 
 
 @pytest.fixture(scope="module")

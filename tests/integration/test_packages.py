@@ -274,28 +274,3 @@ def test_the_unit_has_few_rights(tmp_path):
     assert float(exposure) <= 2.0, done.stdout
     # The clock's is ProtectClock's own, 195 is NVIDIA's.
     assert re.search(r"some special devices: char-rtc:r char-195:rw *[\d.]*$", done.stdout, re.M), done.stdout
-
-
-def test_the_wheel_goes_into_an_environment_without_a_network(tmp_path):
-    program = str(REPOSITORY / "packaging" / "wheel" / "build")
-    done = builder("--output", str(tmp_path), "--python", sys.executable, program=program)
-    if "has no" in done.stderr:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    assert done.stdout.strip() == str(wheel) and wheel.name.endswith("-py3-none-any.whl")
-    environment = tmp_path / "environment"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=BUILD_S)
-    pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
-    subprocess.run(pip, check=True, timeout=BUILD_S)
-    look = "import braid, braid._library as l; print(braid.__file__, l.library().braid_version().decode())"
-    said = subprocess.run(
-        [environment / "bin" / "python", "-c", look], cwd=tmp_path, capture_output=True, text=True, check=True,
-        env={"PATH": os.environ["PATH"], "BRAID_LIBRARY": str(BUILD / "lib" / "libbraid.so.0")}, timeout=PATIENCE_S,
-    ).stdout.split()  # fmt: skip
-    assert said[0].startswith(str(environment)) and said[1].startswith("0.")
-    for program in ("braid-run", "braid-plot"):
-        helped = subprocess.run(
-            [environment / "bin" / program, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE_S
-        )
-        assert f"usage: {program}" in helped.stdout

@@ -7,9 +7,9 @@ libraries, the driver, Python and torch are the other machine's.
 
 import json
 import os
-import re
 import shutil
-import subprocess
+
+from bundle_lib.libraries import BASELINE, Bundle, CannotBundle, glibc_of, run, set_run_path
 
 from .. import needs
 from ..errors import RunFailed
@@ -19,19 +19,16 @@ from . import probe
 _PROGRAMS = ("braidd", "braidctl", "braid-bench", probe.NAME)
 _TOOLS = ("ip", "tc")  # the machine that measures may have none
 _OPTIONAL_TOOLS = ("iperf3",)
-_FOLDERS = ("bench/measure", "scripts/cluster_lib", "python/braid")
+_FOLDERS = ("bench/measure", "scripts/bundle_lib", "scripts/cluster_lib", "python/braid")
 _SCRIPTS = ("bench/gpu/measure", "scripts/cluster")
-# They belong to the C library, to the compiler or to the driver: a program must take the machine's own.
-_OF_THE_MACHINE = re.compile(
-    r"(ld-linux.*|libc|libm|libpthread|libdl|librt|libresolv|libgcc_s|libstdc\+\+|libcuda)\.so\b.*|linux-vdso.*"
-)
+# A program must take the compiler's and the driver's libraries of the machine, too.
+_OF_THE_MACHINE = rf"{BASELINE}|libstdc\+\+|libcuda"
 _MARK = "bundle.json"  # a folder with it may be made anew
 _LAUNCHER = """\
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 exec python3 "$(dirname "$(readlink -f "$0")")/bench/gpu/measure" run "$@"
 """
-_RUN_S = 60
 
 
 def missing(braid: Installation) -> list[str]:
@@ -41,6 +38,13 @@ def missing(braid: Installation) -> list[str]:
 
 def make(folder: str, braid: Installation) -> str:
     """What was made, in one sentence."""
+    try:
+        return _make(folder, braid)
+    except CannotBundle as error:
+        raise RunFailed(str(error)) from None
+
+
+def _make(folder: str, braid: Installation) -> str:
     if os.path.exists(folder):
         if not os.path.exists(os.path.join(folder, _MARK)):
             raise RunFailed(f"{folder} is there, and no bundle: remove it, or name another folder")
@@ -50,16 +54,18 @@ def make(folder: str, braid: Installation) -> str:
     programs = _copy_programs(os.path.join(build, "bin"), braid)
     libraries = os.path.join(build, "lib")
     os.mkdir(libraries)
-    _copy_libraries(libraries, [*programs, braid.library])
+    bundle = Bundle(_OF_THE_MACHINE)
+    bundle.copy_libraries(libraries, [*programs, braid.library])
     shutil.copy(braid.library, os.path.join(libraries, os.path.basename(braid.library)))
     for path in programs:
-        _run("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN/../lib", path)
+        set_run_path(path, "$ORIGIN/../lib")
     libraries_made = [os.path.join(libraries, name) for name in os.listdir(libraries)]
     for path in libraries_made:
-        _run("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN", path)
+        set_run_path(path, "$ORIGIN")
     for path in (*programs, *libraries_made):
-        _expect_whole(path, libraries)
-    return f"{folder}: {_mebibytes(folder)} MiB, needs {_glibc([*programs, *libraries_made])} or later"
+        bundle.expect_whole(path, libraries)
+    glibc = ".".join(map(str, glibc_of([*programs, *libraries_made])))
+    return f"{folder}: {_mebibytes(folder)} MiB, needs glibc {glibc} or later"
 
 
 def _copy_scripts(folder: str) -> None:
@@ -73,7 +79,7 @@ def _copy_scripts(folder: str) -> None:
     with open(launcher, "w", encoding="utf-8") as file:
         file.write(_LAUNCHER)
     os.chmod(launcher, 0o755)
-    commit = _run("git", "-C", ROOT, "describe", "--always", "--dirty").strip()
+    commit = run("git", "-C", ROOT, "describe", "--always", "--dirty").strip()
     with open(os.path.join(folder, _MARK), "w", encoding="utf-8") as file:
         json.dump({"braid": commit}, file)
         file.write("\n")
@@ -84,7 +90,7 @@ def _copy_programs(into: str, braid: Installation) -> list[str]:
     made = []
     for name in _PROGRAMS:
         made.append(os.path.join(into, name))
-        _run("strip", "--strip-unneeded", "-o", made[-1], braid.program(name))
+        run("strip", "--strip-unneeded", "-o", made[-1], braid.program(name))
     for name in (*_TOOLS, *_OPTIONAL_TOOLS):
         if (found := shutil.which(name)) is not None:
             made.append(os.path.join(into, name))
@@ -92,41 +98,6 @@ def _copy_programs(into: str, braid: Installation) -> list[str]:
     return made
 
 
-def _copy_libraries(into: str, programs: list[str]) -> None:
-    for name, path in {one for program in programs for one in _libraries_of(program)}:
-        if not _OF_THE_MACHINE.fullmatch(name):
-            shutil.copy(os.path.realpath(path), os.path.join(into, name))
-            os.chmod(os.path.join(into, name), 0o755)
-
-
-def _libraries_of(program: str) -> list[tuple[str, str]]:
-    """Names and paths, without those that are not found."""
-    return re.findall(r"^\s*(\S+) => (/\S+)", _run("ldd", program), re.M)
-
-
-def _expect_whole(path: str, libraries: str) -> None:
-    """With an empty environment it takes from outside only what is the machine's."""
-    said = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=_RUN_S, check=True, env={}).stdout
-    for name, found in re.findall(r"^\s*(\S+) => (.+?)(?: \(0x\w+\))?$", said, re.M):
-        inside = os.path.realpath(found).startswith(os.path.realpath(libraries) + os.sep)
-        if not inside and not _OF_THE_MACHINE.fullmatch(name):
-            raise RunFailed(f"{path} would take {name} from {found}")
-
-
-def _glibc(paths: list[str]) -> str:
-    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", "".join(_run("readelf", "-V", path) for path in paths))
-    return "glibc " + ".".join(map(str, max((int(major), int(minor)) for major, minor in versions)))
-
-
 def _mebibytes(folder: str) -> int:
     sizes = (os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
     return -(-sum(sizes) >> 20)
-
-
-def _run(*argv: str) -> str:
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=_RUN_S, check=True).stdout
-    except subprocess.CalledProcessError as error:
-        raise RunFailed(f"{argv[0]}: {error.stderr.strip()}") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RunFailed(f"{argv[0]}: {error}") from None
