@@ -42,10 +42,10 @@ Probes all_probes(const std::string& program) {
           {"host-functions", probe_host_functions},
           {"export",
            [program](const Gpu& gpu, const Say& say) { return probe_export(gpu, say, program); }},
-          {"blocked-streams", probe_blocked_streams},
           {"queue-depth", probe_queue_depth},
-          // The last one: it may end the process.
-          {"holder", probe_holders}};
+          // The last ones: they may end the process.
+          {"holder", probe_holders},
+          {"blocked-streams", probe_blocked_streams}};
 }
 
 int failed(const Status& status) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include "bench/gpu/host_memory.h"
 #include "bench/gpu/probes.h"
 #include "bench/gpu/stopwatch.h"
@@ -14,10 +16,14 @@
 namespace braid::gpu_probe {
 namespace {
 
-constexpr int kBlockedStreams[] = {1, 4, 8, 16, 32, 64};
+constexpr int kBlockedStreams[] = {1, 4, 8, 16, 32, 48, 64, 128};
 constexpr size_t kCopyBytes = 1U << 20;
 // A copy of this size takes less than a millisecond.
 constexpr double kCopyPatienceSeconds = 0.1;
+// Far more than the calls of one count take if none stands still.
+constexpr double kCallsPatienceSeconds = 3;
+constexpr double kGoesOnSeconds = 3;
+constexpr int kStoodStillExitCode = 3;
 constexpr auto kFilling = std::chrono::milliseconds(300);
 constexpr int kQueuedMax = 20'000;
 
@@ -41,46 +47,97 @@ class Gate {
   Words& words_;
 };
 
+// What the copies beside streams that wait use. The row is read when the calls are over, or stand
+// still.
+struct Beside {
+  const Gpu& gpu;
+  Words& words;
+  CUstream early, urgent;
+  CUdeviceptr device;
+  char* host;
+  nlohmann::json row;
+  // Which call is being made.
+  std::atomic<const char*> call = "";
+};
+
 // What a copy of each direction took; null: it did not end while the streams waited.
-Status add_copies(const Gpu& gpu, const std::string& name, CUstream stream, CUdeviceptr device,
-                  char* host, nlohmann::json& row) {
+Status add_copies(Beside& beside, const std::string& name, CUstream stream) {
+  const Gpu& gpu = beside.gpu;
   for (const bool is_to_host : {true, false}) {
     const Stopwatch watch;
     if (is_to_host) {
+      beside.call = "cuMemcpyDtoHAsync";
       BRAID_RETURN_IF_ERROR(
-          gpu.MemcpyDtoHAsync(static_cast<void*>(host), device, kCopyBytes, stream));
+          gpu.MemcpyDtoHAsync(static_cast<void*>(beside.host), beside.device, kCopyBytes, stream));
     } else {
-      BRAID_RETURN_IF_ERROR(
-          gpu.MemcpyHtoDAsync(device, static_cast<const void*>(host), kCopyBytes, stream));
+      beside.call = "cuMemcpyHtoDAsync";
+      BRAID_RETURN_IF_ERROR(gpu.MemcpyHtoDAsync(
+          beside.device, static_cast<const void*>(beside.host), kCopyBytes, stream));
     }
+    beside.call = "cuStreamQuery";
     const bool ended =
         poll_until([&] { return gpu.StreamQuery(stream).is_ok(); }, kCopyPatienceSeconds);
-    row[name + (is_to_host ? "_d2h_ms" : "_h2d_ms")] =
+    beside.row[name + (is_to_host ? "_d2h_ms" : "_h2d_ms")] =
         ended ? nlohmann::json(watch.ms()) : nlohmann::json(nullptr);
   }
   return Status::ok();
 }
 
-Status copy_beside(const Gpu& gpu, int count, CUstream early, CUstream urgent, CUdeviceptr device,
-                   char* host, Words& words, nlohmann::json& row) {
+Status copy_beside(Beside& beside, int count) {
+  const Gpu& gpu = beside.gpu;
   std::vector<Stream> blocked;
-  Gate::close(words);
-  Gate gate(words);  // opens before the streams go
+  Gate gate(beside.words);  // opens before the streams go
   for (int i = 0; i < count; ++i) {
+    beside.call = "cuStreamCreate";
     Result<Stream> stream = make_stream(gpu);
     if (!stream.is_ok()) return stream.status();
     blocked.push_back(std::move(*stream));
+    beside.call = "cuStreamWaitValue32";
     BRAID_RETURN_IF_ERROR(gate.hold(gpu, blocked.back().get()));
-    BRAID_RETURN_IF_ERROR(
-        gpu.MemsetD8Async(device, static_cast<unsigned char>(0), size_t{64}, blocked.back().get()));
+    beside.call = "cuMemsetD8Async";
+    BRAID_RETURN_IF_ERROR(gpu.MemsetD8Async(beside.device, static_cast<unsigned char>(0),
+                                            size_t{64}, blocked.back().get()));
+    beside.row["streams_made"] = i + 1;
   }
+  beside.call = "cuStreamCreate";
   Result<Stream> late = make_stream(gpu);
   if (!late.is_ok()) return late.status();
-  BRAID_RETURN_IF_ERROR(add_copies(gpu, "early", early, device, host, row));
-  BRAID_RETURN_IF_ERROR(add_copies(gpu, "urgent", urgent, device, host, row));
-  BRAID_RETURN_IF_ERROR(add_copies(gpu, "late", late->get(), device, host, row));
+  BRAID_RETURN_IF_ERROR(add_copies(beside, "early", beside.early));
+  BRAID_RETURN_IF_ERROR(add_copies(beside, "urgent", beside.urgent));
+  BRAID_RETURN_IF_ERROR(add_copies(beside, "late", late->get()));
+  beside.call = "cuCtxSynchronize";
   gate.open();
   return gpu.CtxSynchronize();
+}
+
+// A call that stands still is named, and whether the store of the host let it go on. If not, the
+// process ends with the row.
+Status copy_beside_watched(Beside& beside, int count, const Say& say) {
+  Gate::close(beside.words);
+  std::atomic<bool> is_over = false;
+  Status status;
+  std::thread caller([&] {
+    status = beside.gpu.make_current();
+    if (status.is_ok()) status = copy_beside(beside, count);
+    is_over = true;
+  });
+  const char* stood_still = nullptr;
+  if (!poll_until([&] { return is_over.load(); }, kCallsPatienceSeconds)) {
+    stood_still = beside.call;
+    Gate(beside.words).open();
+    if (!poll_until([&] { return is_over.load(); }, kGoesOnSeconds)) {
+      say({{"test", "blocked-streams"},
+           {"blocked", count},
+           {"stood_still_in", stood_still},
+           {"went_on_after_host_store", false}});
+      ::_exit(kStoodStillExitCode);
+    }
+  }
+  caller.join();
+  beside.row["stood_still_in"] =
+      stood_still == nullptr ? nlohmann::json(nullptr) : nlohmann::json(stood_still);
+  if (stood_still != nullptr) beside.row["went_on_after_host_store"] = true;
+  return status;
 }
 
 }  // namespace
@@ -103,12 +160,17 @@ Status probe_blocked_streams(const Gpu& gpu, const Say& say) {
   Result<Stream> urgent = make_stream(gpu, most_urgent);
   if (!urgent.is_ok()) return urgent.status();
   for (const int count : kBlockedStreams) {
-    nlohmann::json row{{"test", "blocked-streams"},
-                       {"connections", connections == nullptr ? "default" : connections},
-                       {"blocked", count}};
-    BRAID_RETURN_IF_ERROR(copy_beside(gpu, count, early->get(), urgent->get(), device->get(),
-                                      host->data(), *words, row));
-    say(row);
+    Beside beside{gpu,
+                  *words,
+                  early->get(),
+                  urgent->get(),
+                  device->get(),
+                  host->data(),
+                  {{"test", "blocked-streams"},
+                   {"connections", connections == nullptr ? "default" : connections},
+                   {"blocked", count}}};
+    BRAID_RETURN_IF_ERROR(copy_beside_watched(beside, count, say));
+    say(beside.row);
   }
   return Status::ok();
 }
