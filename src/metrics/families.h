@@ -125,7 +125,7 @@ struct MetricInfo {
   std::string_view help;
 
   // Its samples name jobs, and may be negative or parts of 1.
-  bool is_of_job() const { return !labels.empty() && labels.front() == "job"; }
+  bool is_of_job() const { return !labels.empty() && labels.front() == "training_job"; }
   bool is_of_gpu() const { return name.starts_with("braid_gpu_"); }
 };
 

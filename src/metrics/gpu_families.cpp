@@ -77,7 +77,7 @@ std::vector<MetricInfo> process_infos() {
       {Metric::JobRankGpu,
        "braid_job_rank_gpu",
        false,
-       {"job", "rank", "gpu"},
+       {"training_job", "rank", "gpu"},
        {},
        "Always 1: the rank's process computes on this GPU."},
   };

@@ -125,8 +125,8 @@ def test_a_rank_is_found_on_its_gpu(gpus):
         assert first["other_processes"] == 1 and second["other_processes"] == 0
         assert second["processes"][0]["rank"] == 0
         series = metrics.read()
-        assert series['braid_job_rank_gpu{job="train",rank="0",gpu="1"}'] == 1
-        assert series['braid_job_rank_gpu{job="train",rank="1",gpu="0"}'] == 1
+        assert series['braid_job_rank_gpu{training_job="train",rank="0",gpu="1"}'] == 1
+        assert series['braid_job_rank_gpu{training_job="train",rank="1",gpu="0"}'] == 1
         assert series['braid_gpu_processes{gpu="0"}'] == 2
         end_running(trainers)
 

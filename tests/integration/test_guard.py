@@ -94,7 +94,7 @@ class Guarded:
         """The node's metrics of this job: name and codec."""
         found = {}
         for name, value in metrics(node).items():
-            if labels := re.fullmatch(r'(\w+)\{job="([^"]+)",codec="([^"]+)"\}', name):
+            if labels := re.fullmatch(r'(\w+)\{training_job="([^"]+)",codec="([^"]+)"\}', name):
                 if labels[2] == self.job:
                     found[labels[1], labels[3]] = value
         return found

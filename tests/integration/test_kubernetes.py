@@ -183,7 +183,7 @@ def test_ports_are_those_of_the_configuration():
     settings = configuration()
     assert ports == {"control": settings["control"]["port"], "metrics": settings["metrics"]["port"]}
     (endpoint,) = the("PodMonitor")["spec"]["podMetricsEndpoints"]
-    assert endpoint["port"] in ports and endpoint["honorLabels"] is True
+    assert endpoint["port"] in ports
     assert step("EXPOSE").split() == [str(port) for port in ports.values()]
 
 

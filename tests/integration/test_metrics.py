@@ -80,7 +80,7 @@ def of_job(node: Node, job: str) -> dict[str, float]:
     found = {}
     for series, value in metrics(node).items():
         labels = labels_of(series)
-        if labels.get("job") == job:
+        if labels.get("training_job") == job:
             name = series.partition("{")[0].removeprefix("braid_job_")
             found[name + (f" {labels['rank']}" if "rank" in labels else "")] = value
     return found
@@ -260,7 +260,7 @@ time.sleep(600)
     lines = [line for line in page.split("\n") if line and not line.startswith("#")]
     assert all(LINE.fullmatch(line) for line in lines), [one for one in lines if not LINE.fullmatch(one)]
     for name in SHOWN:
-        assert lines.count(f'braid_job_operations_total{{job="{name}"}} 1') == 1, name
+        assert lines.count(f'braid_job_operations_total{{training_job="{name}"}} 1') == 1, name
     assert sum(line.startswith("braid_job_operations_total{") for line in lines) == len(HOSTILE)
     trainer.kill()
     until(lambda: of_job(node, SHOWN[3]) == {}, "the jobs are over")

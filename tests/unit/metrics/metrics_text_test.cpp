@@ -67,17 +67,19 @@ TEST(MetricsText, CountersBeginAtZeroAndGaugesOnlyWhenKnown) {
 TEST(MetricsText, NamesOfJobsMayBeAnything) {
   const std::string long_name(255, 'x');
   const std::vector<MetricsSource> sources = {[&] {
-    return std::vector<MetricSample>{
-        {Metric::JobSteps, {"say \"hi\" \\ bye"}, 1}, {Metric::JobSteps, {"two\nlines"}, 2},
-        {Metric::JobSteps, {"two\rlines"}, 3},        {Metric::JobSteps, {"caf\xe9"}, 4},
-        {Metric::JobSteps, {long_name}, 5},           {Metric::JobSteps, {"{job=\"x\"} 9"}, 6}};
+    return std::vector<MetricSample>{{Metric::JobSteps, {"say \"hi\" \\ bye"}, 1},
+                                     {Metric::JobSteps, {"two\nlines"}, 2},
+                                     {Metric::JobSteps, {"two\rlines"}, 3},
+                                     {Metric::JobSteps, {"caf\xe9"}, 4},
+                                     {Metric::JobSteps, {long_name}, 5},
+                                     {Metric::JobSteps, {"{training_job=\"x\"} 9"}, 6}};
   }};
   const std::string answer = metrics_text(sources);
-  expect_line(answer, R"(braid_job_steps_total{job="say \"hi\" \\ bye"} 1)");
-  expect_line(answer, R"(braid_job_steps_total{job="two?lines"} 5)");
-  expect_line(answer, R"(braid_job_steps_total{job="caf?"} 4)");
-  expect_line(answer, "braid_job_steps_total{job=\"" + long_name + "\"} 5");
-  expect_line(answer, R"(braid_job_steps_total{job="{job=\"x\"} 9"} 6)");
+  expect_line(answer, R"(braid_job_steps_total{training_job="say \"hi\" \\ bye"} 1)");
+  expect_line(answer, R"(braid_job_steps_total{training_job="two?lines"} 5)");
+  expect_line(answer, R"(braid_job_steps_total{training_job="caf?"} 4)");
+  expect_line(answer, "braid_job_steps_total{training_job=\"" + long_name + "\"} 5");
+  expect_line(answer, R"(braid_job_steps_total{training_job="{training_job=\"x\"} 9"} 6)");
 }
 
 TEST(MetricsText, HasRoomForAThousandJobs) {
@@ -100,10 +102,11 @@ TEST(MetricsText, HasRoomForAThousandJobs) {
   std::unordered_set<std::string> lines;
   for (std::string line; std::getline(answer, line);) lines.insert(line);
   for (size_t job = 0; job < kJobs; ++job) {
-    const std::string steps = fmt::format("braid_job_steps_total{{job=\"job-{}\"}} {}.5", job, job);
+    const std::string steps =
+        fmt::format("braid_job_steps_total{{training_job=\"job-{}\"}} {}.5", job, job);
     ASSERT_TRUE(lines.contains(steps)) << steps;
     const std::string wait = fmt::format(
-        "braid_job_rank_wait_seconds_total{{job=\"job-{}\",rank=\"1\"}} {}.5", job, job);
+        "braid_job_rank_wait_seconds_total{{training_job=\"job-{}\",rank=\"1\"}} {}.5", job, job);
     ASSERT_TRUE(lines.contains(wait)) << wait;
   }
 }
