@@ -55,16 +55,16 @@ std::map<uint32_t, std::vector<CostPoint>> points_of(std::span<const CostMeasure
   return points;
 }
 
-// Nothing costs less than no time: a first band that would begin below goes through the origin.
+// Nothing begins earlier than now: a band whose line would goes through the origin.
 LinearCost from_origin(std::span<const CostPoint> points) {
   std::vector<double> rates;
   for (const CostPoint& point : points) rates.push_back(point.seconds / point.bytes);
   return {0, median_of(std::move(rates))};
 }
 
-Band fit_band(std::span<const CostPoint> points, bool is_first) {
+Band fit_band(std::span<const CostPoint> points) {
   LinearCost line = fit_line(points);
-  if (is_first && line.startup_seconds < 0) line = from_origin(points);
+  if (line.startup_seconds < 0) line = from_origin(points);
   return {static_cast<uint64_t>(points.front().bytes), static_cast<uint64_t>(points.back().bytes),
           line, static_cast<uint32_t>(points.size()), residual_of(points, line)};
 }
@@ -75,7 +75,7 @@ std::vector<Band> fit_bands(std::span<const CostPoint> points, size_t bands_max)
   std::vector<Band> bands;
   size_t begin = 0;
   for (const size_t end : starts) {
-    bands.push_back(fit_band(points.subspan(begin, end - begin), begin == 0));
+    bands.push_back(fit_band(points.subspan(begin, end - begin)));
     begin = end;
   }
   return bands;

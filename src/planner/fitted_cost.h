@@ -24,7 +24,7 @@ class FittedCost final : public CostModel {
   struct Band {
     uint64_t bytes_min = 0;  // the smallest and
     uint64_t bytes_max = 0;  // the largest measured size in it
-    LinearCost cost;         // the startup is negative where a band begins steeply
+    LinearCost cost;         // of a file: the startup may be negative where a band is steep
     uint32_t sizes = 0;      // distinct sizes it was fitted to
     double residual = 0;     // median over them of |measured − fitted| / fitted
     bool operator==(const Band&) const = default;

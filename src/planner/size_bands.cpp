@@ -14,7 +14,8 @@ constexpr double kBandPenalty = 0.29;  // in units of log(squared residual): 1 â
 constexpr double kIrrelevant = 0.02;   // relative residuals that change no plan
 constexpr double kParametersPerBand = 4;  // a, b, the place of the cut, the noise
 
-// Squared relative residuals of the best line through points [begin, end), in constant time.
+// Squared relative residuals of the best line through points [begin, end) whose startup is not
+// negative, in constant time.
 class SegmentCost {
  public:
   explicit SegmentCost(std::vector<CostPoint> smooth)
@@ -44,10 +45,15 @@ class SegmentCost {
     const double w = high.w - low.w;
     const double wx = high.wx - low.wx;
     const double wy = high.wy - low.wy;
-    const double xx = high.wxx - low.wxx - wx * wx / w;
-    const double xy = high.wxy - low.wxy - wx * wy / w;
-    const double yy = high.wyy - low.wyy - wy * wy / w;
-    return std::max(0.0, xx > 0 ? yy - xy * xy / xx : yy);
+    const double wxx = high.wxx - low.wxx;
+    const double wxy = high.wxy - low.wxy;
+    const double wyy = high.wyy - low.wyy;
+    const double xx = wxx - wx * wx / w;
+    const double xy = wxy - wx * wy / w;
+    const double yy = wyy - wy * wy / w;
+    if (xx <= 0) return std::max(0.0, yy);
+    const bool begins_below_zero = wy < xy / xx * wx;
+    return std::max(0.0, begins_below_zero ? wyy - wxy * wxy / wxx : yy - xy * xy / xx);
   }
 
  private:

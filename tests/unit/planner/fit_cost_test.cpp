@@ -131,6 +131,58 @@ TEST(FitCost, BeginsNoEarlierThanNow) {
   EXPECT_GE(fit(measurements).bands()[0].cost.startup_seconds, 0);
 }
 
+// Timings of all kinds: noisy lines, steps, curves, outliers, and times that have nothing to do
+// with sizes.
+std::vector<CostMeasurement> random_timings(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto uniform = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  const double noise = uniform(0, 1.5);
+  const double power = uniform(0, 3);  // of the bytes; 1: a line
+  const double step_at = uniform(1e3, 1e7);
+  const double step = uniform(0.1, 10);
+  std::normal_distribution<double> normal(0, noise);
+  std::vector<CostMeasurement> timings;
+  const int sizes = std::uniform_int_distribution<int>(2, 60)(random);
+  for (int i = 0; i < sizes; ++i) {
+    const double bytes = std::exp(uniform(std::log(1e3), std::log(1e7)));
+    double seconds = uniform(0, 1e-3) + 1e-9 * std::pow(bytes / 1e4, power) * 1e4;
+    if (bytes > step_at) seconds *= step;
+    if (uniform(0, 1) < 0.1) seconds *= 100;
+    timings.push_back({static_cast<uint64_t>(bytes), seconds * std::exp(normal(random)), 1});
+  }
+  timings.push_back({500, 1e-4, 1});  // two sizes at least
+  return timings;
+}
+
+TEST(FitCost, IsNeverNegativeWhateverWasMeasured) {
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    const FittedCost cost = fit(random_timings(seed));
+    for (const FittedCost::Band& band : cost.bands()) {
+      EXPECT_GE(band.cost.startup_seconds, 0) << "seed " << seed;
+      EXPECT_GE(band.cost.seconds_per_byte, 0) << "seed " << seed;
+    }
+    double before = 0;
+    for (uint64_t bytes = 1; bytes < 100'000'000; bytes += 1 + bytes / 3) {
+      EXPECT_GE(cost.phases(bytes).startup_seconds, 0) << "seed " << seed << ": " << bytes;
+      EXPECT_GE(cost.phases(bytes).transfer_seconds, 0) << "seed " << seed << ": " << bytes;
+      EXPECT_GE(cost.seconds(bytes), before * (1 - 1e-12)) << "seed " << seed << ": " << bytes;
+      before = cost.seconds(bytes);
+    }
+  }
+}
+
+// Times that grow faster than sizes: lines through the origin, in as many bands as that takes.
+TEST(FitCost, FollowsASteepCurve) {
+  const auto steep = [](uint64_t bytes) {
+    return bytes < 100'000 ? line(bytes) : line(bytes) * static_cast<double>(bytes) / 1e5;
+  };
+  const FittedCost cost = fit(measure(steep, 0.01));
+  for (uint64_t bytes = 8192; bytes <= 1 << 20; bytes += 8192)
+    EXPECT_NEAR(cost.seconds(bytes), steep(bytes), 0.25 * steep(bytes)) << bytes;
+}
+
 TEST(FitCost, TakesTwoSizes) {
   const FittedCost cost = fit({{1000, 2, 1}, {2000, 3, 1}});
   EXPECT_DOUBLE_EQ(cost.seconds(1500), 2.5);
