@@ -2,11 +2,25 @@
 #include "coordinator/plan_rounds.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "coordinator/network_model.h"
 
 namespace braid {
+namespace {
+
+// The median of those that were measured; 0: none was.
+template <typename Number>
+Number middle_of(std::vector<Number> values) {
+  std::erase(values, Number{0});
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
 
 uint64_t PlanRound::step() const {
   uint64_t latest = 0;
@@ -41,12 +55,31 @@ bool PlanRounds::has_changed(const PlanRound& round, double slowness) {
   if (iteration_ns_ == 0) iteration_ns_ = iteration_ns;
   if (!differ(static_cast<double>(iteration_ns_), static_cast<double>(iteration_ns),
               kIterationChangeMin) &&
-      !differ(slowness_, slowness, kNetworkChangeMin))
+      !differ(slowness_, slowness, kNetworkChangeMin)) {
+    differing_.clear();
+    if (++rounds_alike_ >= kAlikeRoundsMin) rounds_to_change_ = 1;
     return false;
-  rounds_to_hold_ = 0;
-  iteration_ns_ = iteration_ns;
-  slowness_ = slowness;
+  }
+  rounds_alike_ = 0;
+  differing_.push_back({iteration_ns, slowness});
+  if (differing_.size() < rounds_to_change_) return false;
+  take_change();
   return true;
+}
+
+// Only the first change in a long time says that plans were made for something else. Those that
+// follow it soon may be noise.
+void PlanRounds::take_change() {
+  if (rounds_to_change_ == 1) rounds_to_hold_ = 0;
+  rounds_to_change_ = std::min(rounds_to_change_ * 2, kRoundsMax);
+  std::vector<uint64_t> iterations;
+  std::vector<double> slownesses;
+  for (const Reading& one : std::exchange(differing_, {})) {
+    iterations.push_back(one.iteration_ns);
+    slownesses.push_back(one.slowness);
+  }
+  iteration_ns_ = middle_of(std::move(iterations));
+  slowness_ = middle_of(std::move(slownesses));
 }
 
 void PlanRounds::note_slowness(double slowness) {

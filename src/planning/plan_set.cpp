@@ -170,6 +170,16 @@ Status PlanSet::check(std::span<const std::vector<uint64_t>> groups) const {
   return Status::ok();
 }
 
+bool PlanSet::merges_as(std::span<const std::vector<uint64_t>> groups) const {
+  const Version& latest = plans_.back();
+  return std::ranges::all_of(groups, [&](const std::vector<uint64_t>& group) {
+    const uint32_t place = latest.places[index_.at(group.front())].group;
+    return latest.plan.groups[place]->members.size() == group.size() &&
+           std::ranges::all_of(
+               group, [&](uint64_t hash) { return latest.places[index_.at(hash)].group == place; });
+  });
+}
+
 Status PlanSet::check_plain(std::span<const uint64_t> tensors) const {
   for (const uint64_t hash : tensors) {
     const auto index = index_of(hash);

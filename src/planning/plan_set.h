@@ -118,6 +118,8 @@ class PlanSet {
   // Whether `groups` (hashes) hold every tensor once, and tensors of one dtype and codec each, as
   // of the latest plan.
   Status check(std::span<const std::vector<uint64_t>> groups) const;
+  // Whether the latest plan merges the same tensors as `groups` (checked), in whatever order.
+  bool merges_as(std::span<const std::vector<uint64_t>> groups) const;
   // Whether all of them (hashes) are tensors of the set that have a codec.
   Status check_plain(std::span<const uint64_t> tensors) const;
   // Holds from `from_step` on; checked, and later than the plans before it. The settings of the

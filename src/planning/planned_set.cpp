@@ -212,13 +212,22 @@ void PlannedSet::adopt(const PlanJob& job, const PlanProposal& proposal) {
     set_.add(proposal.number, proposal.from_step, *proposal.settings, proposal.reports_steps);
     return;
   }
+  const bool is_only_predicted_anew = !origin_.planner.empty() && set_.merges_as(proposal.groups);
   set_.add(proposal.number, proposal.from_step, proposal.groups);
   origin_ = {proposal.planner, proposal.predicted_ns, proposal.cost};
+  const double predicted_ms = static_cast<double>(proposal.predicted_ns) / 1e6;
+  if (is_only_predicted_anew) {
+    BRAID_LOG_DEBUG(
+        "job '{}': plan {} by '{}': the groups of the plan before it from step {} on; predicted: "
+        "{:.1f} ms",
+        job.label.name, proposal.number, proposal.planner, proposal.from_step, predicted_ms);
+    return;
+  }
   BRAID_LOG_INFO(
       LogFields{.job = job.label},
       "job '{}': plan {} by '{}': {} tensors in {} groups from step {} on; predicted: {:.1f} ms",
       job.label.name, proposal.number, proposal.planner, set_.tensors().size(),
-      proposal.groups.size(), proposal.from_step, static_cast<double>(proposal.predicted_ns) / 1e6);
+      proposal.groups.size(), proposal.from_step, predicted_ms);
 }
 
 // The node's part of guarding codecs: those that lose too much end on all nodes.

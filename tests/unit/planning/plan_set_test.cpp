@@ -159,6 +159,19 @@ TEST(PlanSetTest, EachStepFollowsThePlanThatHeldForIt) {
   EXPECT_FALSE(set.find(0, UINT64_MAX).form->is_merged());
 }
 
+TEST(PlanSetTest, KnowsGroupsInWhateverOrder) {
+  PlanSet set(test_job(), 1, planned_tensors(5, 10));
+  set.add(1, 10, groups_of({{0, 1}, {2, 3, 4}}));
+  EXPECT_TRUE(set.merges_as(groups_of({{0, 1}, {2, 3, 4}})));
+  EXPECT_TRUE(set.merges_as(groups_of({{4, 2, 3}, {1, 0}})));
+  EXPECT_FALSE(set.merges_as(groups_of({{0, 2}, {1, 3, 4}})));
+  EXPECT_FALSE(set.merges_as(groups_of({{0, 1}, {2, 3}, {4}})));
+  EXPECT_FALSE(set.merges_as(groups_of({{0, 1, 2, 3, 4}})));
+  set.add(2, 20, groups_of({{0}, {1}, {2, 3, 4}}));
+  EXPECT_FALSE(set.merges_as(groups_of({{0, 1}, {2, 3, 4}})))
+      << "these were those of the plan before";
+}
+
 TEST(PlanSetTest, OnlyTheLastPlansAreKept) {
   PlanSet set(test_job(), 1, planned_tensors(2));
   for (uint32_t i = 1; i < PlanSet::kPlansKept; ++i) set.add(i, 10 * i, groups_of({{0}, {1}}));
