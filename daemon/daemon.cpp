@@ -12,10 +12,8 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "config/cluster_key.h"
-#include "config/load.h"
 #include "config/network.h"
 #include "config/rails.h"
-#include "config/reload.h"
 #include "daemon/daemon_options.h"
 
 namespace braid {
@@ -289,23 +287,9 @@ void Daemon::stop() {
 }
 
 void Daemon::reload() {
-  const LoadedConfig loaded = load_config(invocation_.config_file, invocation_.settings);
-  if (!loaded.is_ok()) {
-    for (const std::string& error : loaded.errors)
-      BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", error);
-    return;
-  }
-  const auto changes = diff_config(config_, loaded.config);
-  if (changes.empty()) BRAID_LOG_INFO("SIGHUP: the configuration has not changed");
-  for (const ConfigChange& change : changes) {
-    if (change.reloadable) {
-      BRAID_LOG_INFO("SIGHUP: {}: {} → {}", change.key, change.before, change.after);
-    } else {
-      BRAID_LOG_WARN("SIGHUP: {}: {} → {} needs a restart; it stays as it was", change.key,
-                     change.before, change.after);
-    }
-  }
-  config_ = merge_reloadable(config_, loaded.config);
+  auto merged = reload_config(invocation_, config_);
+  if (!merged) return;
+  config_ = std::move(*merged);
   (void)set_log_level(config_.log.level);  // load_config has checked it
   jobs_->set_operation_timeout_ms(config_.collective.operation_timeout_ms);
   jobs_->set_progress_seconds(config_.debug.progress_seconds);

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "control/control_plane.h"
 #include "coordinator/knowledge_store.h"
+#include "daemon/config_reload.h"
 #include "daemon/daemon_metrics.h"
 #include "daemon/daemon_page.h"
 #include "daemon/service_status.h"
@@ -29,11 +30,6 @@
 namespace braid {
 
 // How the daemon was started; SIGHUP reads the same again.
-struct DaemonInvocation {
-  std::optional<std::string> config_file;
-  std::vector<std::string> settings;  // --set KEY=VALUE
-};
-
 // braidd: puts the parts together, in the order in which they need each other, and takes them apart
 // again. No algorithms.
 class Daemon {

@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "config/environment.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "daemon/daemon.h"
@@ -21,25 +22,27 @@ namespace {
 constexpr int kExitBadConfig = 2;
 constexpr int kExitCannotStart = 1;
 
-// Whether a daemon can start here with a configuration that is right in itself.
-bool check(const braid::DaemonConfig& config, const std::optional<std::string>& file) {
+// Says all that keeps a daemon with this configuration from starting here, a line each, and returns
+// the exit status: 2 where a mistake is one on every machine, 1 where only this machine lacks
+// something.
+int check(const braid::LoadedConfig& loaded, const std::optional<std::string>& file) {
   const std::string name = file.value_or("the default configuration");
-  std::printf("%s: good\n", name.c_str());
-  std::fflush(stdout);  // what UCX says comes behind it
+  for (const std::string& error : loaded.errors) std::fprintf(stderr, "%s\n", error.c_str());
   (void)braid::init_log({.level = "error"});
-  const std::vector<std::string> troubles = braid::find_node_troubles(config);
-  if (!troubles.empty()) {
-    std::fprintf(
-        stderr,
-        "but on this machine braidd would not start with it as user %u (only --check-node takes "
-        "this for an error, because the configuration may be meant for another machine):\n",
-        ::geteuid());
-    for (const std::string& trouble : troubles) std::fprintf(stderr, "  %s\n", trouble.c_str());
+  const braid::NodeCheck node = braid::check_node(loaded);
+  for (const std::string& trouble : node.troubles) std::fprintf(stderr, "%s\n", trouble.c_str());
+  std::fflush(stderr);
+  const int status = !loaded.is_ok()          ? kExitBadConfig
+                     : !node.troubles.empty() ? kExitCannotStart
+                                              : 0;
+  const char* verdicts[] = {"good", "right in itself, and braidd would not start with it", "wrong"};
+  std::printf("%s: %s; on this machine, as user %u\n", name.c_str(), verdicts[status], ::geteuid());
+  if (node.is_served) {
+    std::printf("not checked: ports and the socket, because a daemon answers at %s\n",
+                loaded.config.client.socket.c_str());
   }
-  std::printf(
-      "checked: keys and values; on this machine files, group, interfaces, addresses and what UCX "
-      "can use. Not checked: whether ports and the socket are free, and what other nodes have\n");
-  return troubles.empty();
+  std::printf("not checked: what other nodes have\n");
+  return status;
 }
 
 }  // namespace
@@ -50,7 +53,6 @@ int main(int argc, char** argv) {
   std::string file;
   std::vector<std::string> settings;
   bool check_config = false;
-  bool check_node = false;
   bool print_config = false;
   app.add_option(
       "--config", file,
@@ -60,9 +62,8 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->allow_extra_args(false);
   app.add_flag("--check-config", check_config,
-               "check the configuration, say what this machine lacks for it, and exit");
-  app.add_flag("--check-node", check_node,
-               "the same, and an error if this machine lacks anything for it");
+               "check the configuration as a start on this machine would, and exit: 0 if it is "
+               "good, 1 if this machine lacks something for it, 2 if it is wrong");
   app.add_flag("--print-config", print_config,
                "print every key with its value and meaning, and exit");
   CLI11_PARSE(app, argc, argv);
@@ -70,7 +71,10 @@ int main(int argc, char** argv) {
   braid::DaemonInvocation invocation;
   invocation.config_file = file.empty() ? braid::find_default_config_file() : std::optional(file);
   invocation.settings = settings;
-  const braid::LoadedConfig loaded = braid::load_config(invocation.config_file, settings);
+  invocation.environment = braid::select_environment(environ);
+  const braid::LoadedConfig loaded =
+      braid::load_config(invocation.config_file, settings, invocation.environment);
+  if (check_config) return check(loaded, invocation.config_file);
   if (!loaded.is_ok()) {
     std::fprintf(stderr, "%s\n", loaded.error_text().c_str());
     return kExitBadConfig;
@@ -78,10 +82,6 @@ int main(int argc, char** argv) {
   if (print_config) {
     std::fputs(braid::print_config(loaded.config).c_str(), stdout);
     return 0;
-  }
-  if (check_config || check_node) {
-    const bool fits = check(loaded.config, invocation.config_file);
-    return fits || !check_node ? 0 : kExitCannotStart;
   }
 
   ::signal(SIGPIPE, SIG_IGN);

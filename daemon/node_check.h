@@ -4,12 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/load.h"
 
 namespace braid {
 
-// What keeps a daemon with this configuration from starting on this machine, each as "key: what is
-// wrong, what would be right". Also asks UCX. Not looked at: whether ports and the socket are free.
-std::vector<std::string> find_node_troubles(const DaemonConfig& config);
+struct NodeCheck {
+  // What this machine lacks for a daemon with this configuration to start, as this user: each
+  // "where the key was set: what is wrong, what would be right".
+  std::vector<std::string> troubles;
+  bool is_served = false;  // see ListenCheck
+};
+
+// Tries what a daemon does when it starts. With mistakes in the configuration only the keys that
+// were set, and are right, are looked at.
+NodeCheck check_node(const LoadedConfig& loaded);
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 #include "config/host_check.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/local_host.h"
 #include "base/user_group.h"
@@ -16,6 +17,11 @@ constexpr const char* kAnyAddress = "0.0.0.0";
 
 bool is_own(const std::string& address) {
   return address == kAnyAddress || is_loopback_host(address) || is_local_host(address);
+}
+
+// Whether this process may give its files to the group.
+bool may_give_to(gid_t group) {
+  return ::geteuid() == 0 || ::getegid() == group || ::group_member(group) != 0;
 }
 
 // "node.address: 192.0.2.7 is no address of this machine, which has eth0 (192.0.2.2)"
@@ -33,13 +39,24 @@ std::vector<std::string> find_host_troubles(const DaemonConfig& config, const Ne
   };
   note(load_cluster_key(config.control.cluster_key_file));
   if (config.page.access.starts_with('/')) note(load_page_token(config.page.access));
-  if (!config.client.group.empty()) {
-    if (const auto group = find_client_group(config.client.group); !group)
+  if (const std::string& name = config.client.group; !name.empty()) {
+    const auto group = find_client_group(name);
+    if (!group) {
       troubles.push_back("client.group: " + group.status().message());
+    } else if (!may_give_to(*group)) {
+      troubles.push_back(fmt::format(
+          "client.group: user {} is no member of the group '{}', and so cannot give it the socket; "
+          "run braidd as root or as a member, or set client.group to nothing",
+          ::geteuid(), name));
+    }
   }
-  const auto rails = resolve_rails(config, network);
-  note(rails);
-  if (rails) note(resolve_address(config, rails->front(), network));
+  const std::vector<Status> rail_faults = find_rail_faults(config, network);
+  for (const Status& fault : rail_faults) troubles.push_back(fault.message());
+  if (rail_faults.empty()) {
+    const auto rails = resolve_rails(config, network);
+    note(rails);
+    if (rails) note(resolve_address(config, rails->front(), network));
+  }
   // Without a key there is no listener.
   const bool has_listener = !config.control.cluster_key_file.empty();
   const std::string& listen = config.control.listen;

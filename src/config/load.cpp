@@ -9,15 +9,38 @@
 #include "base/read_file.h"
 #include "config/checks.h"
 #include "config/config_keys.h"
+#include "config/environment.h"
 #include "config/value.h"
-#include "config/yaml_reader.h"
 
 namespace braid {
 namespace {
 
 constexpr size_t kConfigFileBytesMax = 1u << 20;
 
-void apply_setting(std::string_view setting, ConfigOrigins& origins, LoadedConfig& loaded) {
+void apply_value(const ConfigKey& key, std::string_view value, const std::string& origin,
+                 LoadedConfig& loaded) {
+  const Status status = set_config_value(key, trim(value), loaded.config);
+  if (status) {
+    loaded.origins[key.name] = origin;
+  } else {
+    loaded.errors.push_back(fmt::format("{}: {}", origin, status.message()));
+  }
+}
+
+void apply_variable(std::string_view variable, LoadedConfig& loaded) {
+  const size_t equals = variable.find('=');
+  const std::string_view name = variable.substr(0, equals);
+  const std::string origin = fmt::format("environment {}", name);
+  const ConfigKey* key = find_environment_key(name);
+  if (key == nullptr) {
+    loaded.errors.push_back(
+        fmt::format("{}: sets no key; {}", origin, suggest_environment_name(name)));
+    return;
+  }
+  apply_value(*key, variable.substr(equals + 1), origin, loaded);
+}
+
+void apply_setting(std::string_view setting, LoadedConfig& loaded) {
   const size_t equals = setting.find('=');
   const std::string_view name = trim(setting.substr(0, equals));
   if (equals == std::string_view::npos || name.empty()) {
@@ -31,15 +54,11 @@ void apply_setting(std::string_view setting, ConfigOrigins& origins, LoadedConfi
     loaded.errors.push_back(fmt::format("{}: unknown key; {}", origin, suggest_config_key(name)));
     return;
   }
-  const Status status = set_config_value(*key, trim(setting.substr(equals + 1)), loaded.config);
-  if (!status) {
-    loaded.errors.push_back(fmt::format("{}: {}", origin, status.message()));
-    return;
-  }
-  origins[key->name] = origin;
+  apply_value(*key, setting.substr(equals + 1), origin, loaded);
 }
 
-void report_conflicts(const ConfigOrigins& origins, LoadedConfig& loaded) {
+void report_conflicts(LoadedConfig& loaded) {
+  const ConfigOrigins& origins = loaded.origins;
   for (const ConfigConflict& conflict : find_conflicts(loaded.config)) {
     auto origin = origins.find(conflict.key);
     if (origin == origins.end()) origin = origins.find(conflict.other);
@@ -54,35 +73,45 @@ void report_conflicts(const ConfigOrigins& origins, LoadedConfig& loaded) {
   }
 }
 
-void finish(const std::vector<std::string>& settings, ConfigOrigins& origins,
+void finish(const std::vector<std::string>& settings, const std::vector<std::string>& environment,
             LoadedConfig& loaded) {
-  for (const std::string& setting : settings) apply_setting(setting, origins, loaded);
+  for (const std::string& variable : environment) apply_variable(variable, loaded);
+  for (const std::string& setting : settings) apply_setting(setting, loaded);
   // What is wrong by itself may look like a conflict with the default that stands in for it.
-  if (loaded.errors.empty()) report_conflicts(origins, loaded);
+  if (loaded.errors.empty()) report_conflicts(loaded);
 }
 
 }  // namespace
 
 std::string LoadedConfig::error_text() const { return fmt::format("{}", fmt::join(errors, "\n")); }
 
+std::string tell_origin(const std::string& message, const ConfigOrigins& origins) {
+  const size_t colon = message.find(':');
+  const std::string key = message.substr(0, colon);
+  if (colon == std::string::npos || find_config_key(key) == nullptr) return message;
+  const auto origin = origins.find(key);
+  if (origin == origins.end()) return key + " (its default)" + message.substr(colon);
+  return origin->second + message.substr(colon);
+}
+
 LoadedConfig parse_config(std::string_view yaml, const std::string& name,
-                          const std::vector<std::string>& settings) {
+                          const std::vector<std::string>& settings,
+                          const std::vector<std::string>& environment) {
   LoadedConfig loaded;
-  ConfigOrigins origins;
-  read_config_yaml(yaml, name, loaded.config, origins, loaded.errors);
-  finish(settings, origins, loaded);
+  read_config_yaml(yaml, name, loaded.config, loaded.origins, loaded.errors);
+  finish(settings, environment, loaded);
   return loaded;
 }
 
 LoadedConfig load_config(const std::optional<std::string>& file,
-                         const std::vector<std::string>& settings) {
-  if (!file) return parse_config("", "", settings);
+                         const std::vector<std::string>& settings,
+                         const std::vector<std::string>& environment) {
+  if (!file) return parse_config("", "", settings, environment);
   const auto text = read_file(*file, kConfigFileBytesMax);
-  if (text) return parse_config(*text, *file, settings);
+  if (text) return parse_config(*text, *file, settings, environment);
   LoadedConfig loaded;
   loaded.errors.push_back(text.status().message());
-  ConfigOrigins origins;
-  finish(settings, origins, loaded);
+  finish(settings, environment, loaded);
   return loaded;
 }
 

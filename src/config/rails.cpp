@@ -81,6 +81,10 @@ Result<std::string> choose_rail(const DaemonConfig& config, const Network& netwo
                      describe(network));
 }
 
+bool names_auto(const DaemonConfig& config) {
+  return config.transport.rails == std::vector<std::string>{kAuto};
+}
+
 // Whether its link may come up later, and its address with it.
 bool may_be_late(const std::string& rail, const Network& network) {
   const NetworkInterface* interface = find(network, rail);
@@ -117,33 +121,38 @@ Status check_interface(const std::string& rail, const Network& network) {
 
 }  // namespace
 
+std::vector<Status> find_rail_faults(const DaemonConfig& config, const Network& network) {
+  const auto& transports = config.transport.transports;
+  const bool is_only_tcp =
+      std::ranges::all_of(transports, [](const auto& one) { return one == "tcp"; });
+  if (names_auto(config) || !is_only_tcp) return {};
+  std::vector<Status> faults;
+  std::vector<Status> late;
+  for (const std::string& rail : config.transport.rails) {
+    Status here = check_interface(rail, network);
+    if (here) continue;
+    (may_be_late(rail, network) ? late : faults).push_back(std::move(here));
+  }
+  const bool is_any_here = faults.size() + late.size() < config.transport.rails.size();
+  if (!is_any_here) faults.insert(faults.end(), late.begin(), late.end());
+  return faults;
+}
+
 Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const Network& network) {
-  const auto& rails = config.transport.rails;
-  if (rails.size() == 1 && rails.front() == kAuto) {
+  if (names_auto(config)) {
     auto chosen = choose_rail(config, network);
     if (!chosen) return chosen.status();
     return std::vector<std::string>{*chosen};
   }
-  const auto& transports = config.transport.transports;
-  const bool only_tcp = std::all_of(transports.begin(), transports.end(),
-                                    [](const std::string& one) { return one == "tcp"; });
-  if (!only_tcp) return rails;
-  Status none;
-  bool is_any_here = false;
-  for (const std::string& rail : rails) {
-    const Status here = check_interface(rail, network);
-    if (!here && !may_be_late(rail, network)) return here;
-    if (!here && none.is_ok()) none = here;
-    is_any_here = is_any_here || here.is_ok();
-  }
-  if (!is_any_here) return none;
-  return rails;
+  const std::vector<Status> faults = find_rail_faults(config, network);
+  if (!faults.empty()) return faults.front();
+  return config.transport.rails;
 }
 
 std::string describe_choice(const DaemonConfig& config, const std::vector<std::string>& rails,
                             const std::string& node_address, const Network& network) {
   std::string why;
-  if (config.transport.rails != std::vector<std::string>{kAuto}) {
+  if (!names_auto(config)) {
     why = "transport.rails names it";
     if (rails.size() > 1) why = "transport.rails names them";
   } else if (const NetworkInterface* route = find_default_route(network)) {

@@ -18,6 +18,11 @@ namespace braid {
 // Errors name the key and list the interfaces there are.
 Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const Network& network);
 
+// All rails that are named and keep a daemon from starting, one Status each; none: it starts. A
+// rail that may come up later is one of them only if no other one is here. Not looked at where
+// resolve_rails takes what is named.
+std::vector<Status> find_rail_faults(const DaemonConfig& config, const Network& network);
+
 // One sentence for the log: which rails were taken, why, and which other interfaces there are.
 std::string describe_choice(const DaemonConfig& config, const std::vector<std::string>& rails,
                             const std::string& node_address, const Network& network);

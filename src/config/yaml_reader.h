@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// Which keys the user has set, and where: "file:line: key" or "--set key".
+// Which keys the user has set, and where: "file:line: key", "environment NAME" or "--set key".
 using ConfigOrigins = std::map<std::string_view, std::string>;
 
 // Sets in `config` what `yaml` says and appends everything that is wrong with it to `errors`.

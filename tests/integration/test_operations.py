@@ -63,7 +63,10 @@ class Alone:
 
 def test_a_good_configuration(tmp_path):
     file = tmp_path / "good.yaml"
-    file.write_text("transport:\n  chunk_bytes: 64KiB\nclient:\n  group: ''\n")
+    file.write_text(
+        f"transport:\n  chunk_bytes: 64KiB\nclient:\n  group: ''\n  socket: {tmp_path}/s\n"
+        f"metrics:\n  port: {free_port()}\n"
+    )
     done = braidd("--config", str(file), "--check-config")
     assert (done.returncode, done.stderr) == (0, "")
     assert str(file) in done.stdout
@@ -91,6 +94,13 @@ def test_mistakes_are_reported_all_at_once_with_their_places(tmp_path):
     ]:
         assert words in done.stderr, done.stderr
     assert braidd("--config", str(tmp_path / "nowhere.yaml"), "--check-config").returncode == 2
+
+
+def test_ports_of_a_daemon_that_runs_are_no_mistake(tmp_path):
+    with Alone(tmp_path) as daemon:
+        done = ran([BRAIDD, "--check-config", "--config", daemon.config])
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        assert f"not checked: ports and the socket, because a daemon answers at {daemon.socket}" in done.stdout
 
 
 def test_versions_agree():

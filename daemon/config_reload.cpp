@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config_reload.h"
+
+#include "base/log.h"
+#include "config/load.h"
+#include "config/reload.h"
+
+namespace braid {
+
+std::optional<DaemonConfig> reload_config(const DaemonInvocation& invocation,
+                                          const DaemonConfig& running) {
+  const LoadedConfig loaded =
+      load_config(invocation.config_file, invocation.settings, invocation.environment);
+  for (const std::string& error : loaded.errors)
+    BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", error);
+  if (!loaded.is_ok()) return std::nullopt;
+  const auto changes = diff_config(running, loaded.config);
+  if (changes.empty()) BRAID_LOG_INFO("SIGHUP: the configuration has not changed");
+  for (const ConfigChange& change : changes) {
+    if (change.reloadable) {
+      BRAID_LOG_INFO("SIGHUP: {}: {} → {}", change.key, change.before, change.after);
+    } else {
+      BRAID_LOG_WARN("SIGHUP: {}: {} → {} needs a restart; it stays as it was", change.key,
+                     change.before, change.after);
+    }
+  }
+  return merge_reloadable(running, loaded.config);
+}
+
+}  // namespace braid
