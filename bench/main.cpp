@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "arguments/parse_arguments.h"
 #include "base/version.h"
 #include "bench/allreduce.h"
 #include "bench/codecs.h"
@@ -207,7 +208,7 @@ int main(int argc, char** argv) {
   const CLI::App* replay = add_replay_command(app, replay_options);
   braid::bench::CodecsOptions codecs_options;
   const CLI::App* codecs = add_codecs_command(app, codecs_options);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
   if (codecs->parsed()) return finish(braid::bench::run_codecs(codecs_options));
   if (replay->parsed()) return finish(braid::bench::run_replay(replay_options));
 

@@ -34,7 +34,7 @@ void add_codec_options(CLI::App& sub, AdviseCommand& command) {
                  "are measured here)");
   sub.add_option("--encode-threads", command.encode_threads,
                  "cores of a node that encode, 0.5 where two nodes share one (default: the "
-                 "daemon's transport.io_threads; of a trace 1)")
+                 "daemon's transport.io_threads; without --job 1)")
       ->check(is_number(kEncodeThreadsMin, kEncodeThreadsMax));
   sub.add_option("--margin", command.margin_percent,
                  "percent of the step that a codec must save to pay")
@@ -137,31 +137,32 @@ CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command) {
       "advise", "what it would bring to send the gradients of a trace, or of a job, encoded");
   CLI::Option* trace =
       sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)");
+  CLI::Option* job = add_live_options(*sub, command.live)->excludes(trace);
   CLI::Option* cost = sub->add_option(
       "--cost", command.cost_path,
       "the cost of plain all-reduces, made by braidctl fit --json (default: what the job's daemons "
       "have fitted)");
   CLI::Option* nodes =
       sub->add_option("--nodes", command.nodes, "how many nodes these all-reduces were among")
-          ->check(is_integer(2, kAdviseNodesMax));
-  add_live_options(*sub, command.live, {trace, nodes});
+          ->check(is_integer(2, kAdviseNodesMax))
+          ->excludes(job);
   add_codec_options(*sub, command);
   sub->add_option("--planner", command.planner,
-                  planner_names() + " (default: the job's; of a trace exact)")
+                  planner_names() + " (default: the job's; without --job exact)")
       ->check(is_planner());
   sub->add_option("--streams", command.streams,
-                  "units in flight at once (default: the job's; of a trace 1)")
+                  "units in flight at once (default: the job's; without --job 1)")
       ->check(is_integer(1, kCommandStreamsMax));
   sub->add_option("--forward", command.forward_seconds,
                   "seconds of the forward pass, instead of the trace's")
       ->check(is_not_negative());
   add_format_option(*sub, command.as_json);
-  sub->parse_complete_callback([trace, cost, nodes] {
-    if (trace->count() == 0 && nodes->count() == 0) return;
+  sub->parse_complete_callback([trace, job, cost, nodes] {
+    if (job->count() != 0) return;
     for (const CLI::Option* one : {trace, cost, nodes}) {
       if (one->count() != 0) continue;
       throw CLI::RequiredError(
-          fmt::format("a job, or --trace with --cost and --nodes: {}", one->get_name()));
+          fmt::format("--job, or --trace with --cost and --nodes: {}", one->get_name()));
     }
   });
   return sub;
@@ -215,12 +216,10 @@ Result<AdviseSubject> subject_of(const std::string& socket, const AdviseCommand&
     if (!loaded) return loaded.status();
     cost = std::move(loaded).value();
   }
-  if (command.trace_path.empty()) {
-    const auto live = find_live(socket, command.live);
-    if (!live) return live.status();
-    auto set = ask_for_set(socket, *live);
+  if (!command.live.job.empty()) {
+    auto set = ask_for_set(socket, command.live);
     if (!set) return set.status();
-    return advise_subject_of(std::move(set).value(), live->job, std::move(cost));
+    return advise_subject_of(std::move(set).value(), command.live.job, std::move(cost));
   }
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
@@ -240,7 +239,7 @@ Result<AdviseSubject> prepare(const std::string& socket, const AdviseCommand& co
   if (command.encode_threads) subject->encode_threads = *command.encode_threads;
   if (command.forward_seconds) subject->trace.forward_seconds = *command.forward_seconds;
   BRAID_RETURN_IF_ERROR(check_codecs_fit(
-      subject->trace, command.trace_path.empty() ? subject->cost_source : command.trace_path));
+      subject->trace, command.live.job.empty() ? command.trace_path : subject->cost_source));
   return subject;
 }
 
@@ -273,7 +272,7 @@ Result<CommandOutput> run_advise(const std::string& socket, const AdviseCommand&
   const Workload workload = workload_of(subject->trace);
   const OccupyingCost occupying(subject->cost);  // as the job's daemons plan
   const CostModel& wire =
-      command.trace_path.empty() ? occupying : static_cast<const CostModel&>(subject->cost);
+      command.live.job.empty() ? static_cast<const CostModel&>(subject->cost) : occupying;
   report.advice = advise(workload, wire, *codecs, **planner, report.options);
   report.sweep = sweep_bandwidths(workload, wire, *codecs, **planner, report.options);
   std::vector<uint64_t> sizes;

@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
-#include "braidctl/find_job.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
 #include "planner/live_plan.h"
@@ -30,7 +29,9 @@ Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::
 CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
   CLI::App* explain = app.add_subcommand("explain", "say why a job's steps take what they take");
   explain->fallthrough();
-  explain->add_option("--job", command.job, std::string(kJobHelp) + "; all of its nodes are asked");
+  explain->add_option("--job", command.job,
+                      "a job that runs on this node (default: the only one); all of its nodes are "
+                      "asked");
   explain
       ->add_option("--seconds", command.seconds,
                    "how long to look: rates, other jobs and processors are compared over this "
@@ -42,14 +43,32 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
 }
 
 Result<JobFacts> ask_about(const std::string& path, const std::string& job) {
-  const auto name = find_job(path, job);
-  if (!name) return name.status();
-  const auto answer = query_facts(path, *name, kFactsTimeoutMs);
+  const auto answer = query_facts(path, job, kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_job_facts(answer->json);
   if (!jobs) return jobs.status();
-  if (jobs->empty()) return job_has_ended(*name);
-  return std::move(jobs->front());
+  auto found = find_job_facts(std::move(jobs).value(), job);
+  if (found || answer->jobs_hidden == 0) return found;
+  return Status(found.status().code(), found.status().message() + hidden_note(answer->jobs_hidden));
+}
+
+Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name) {
+  if (name.empty() && jobs.size() == 1) return std::move(jobs.front());
+  std::vector<std::string> names;
+  for (JobFacts& job : jobs) {
+    if (!name.empty() && job.job == name) return std::move(job);
+    names.push_back(fmt::format("'{}'", printable(job.job)));
+  }
+  std::sort(names.begin(), names.end());
+  if (name.empty() && !names.empty()) {
+    return make_status(StatusCode::InvalidArgument,
+                       "{} jobs run on this node: say which one with "
+                       "--job: {}",
+                       names.size(), fmt::join(names, ", "));
+  }
+  if (name.empty()) return Status(StatusCode::NotFound, "no job runs on this node");
+  return make_status(StatusCode::NotFound,
+                     "no job '{}' runs on this node; braidctl status lists those that do", name);
 }
 
 Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command) {

@@ -17,7 +17,7 @@ inline constexpr double kLookSecondsMin = 0.1;
 inline constexpr double kLookSecondsMax = 60;
 
 struct ExplainCommand {
-  std::string job;  // as find_job takes it
+  std::string job;  // empty: the only one
   double seconds = 2;
   bool as_json = false;
 };
@@ -26,7 +26,9 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command);
 // Asks the daemon behind `socket` twice, `seconds` apart.
 Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command);
 
-// What all nodes tell now of the job that `job` means.
+// What all nodes tell of the job of this name now, or of the only one where it is empty.
 Result<JobFacts> ask_about(const std::string& path, const std::string& job);
+// The job of this name, or the only one where it is empty, among those that were asked about.
+Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name);
 
 }  // namespace braid

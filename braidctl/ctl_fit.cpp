@@ -25,10 +25,11 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
           ->transform(as_size());
   CLI::Option* to =
       sub->add_option("--to", command.bytes_to, "leave out larger sizes")->transform(as_size());
-  add_live_options(*sub, command.live, {logs, from, to});
+  CLI::Option* job =
+      add_live_options(*sub, command.live)->excludes(logs)->excludes(from)->excludes(to);
   sub->add_flag("--json", command.as_json, "print the model, for braidctl plan --cost");
-  sub->parse_complete_callback([&command, from, to, logs] {
-    if (logs->count() == 0 && from->count() + to->count() != 0) throw CLI::RequiredError("logs");
+  sub->parse_complete_callback([&command, from, logs, job] {
+    if (logs->count() == 0 && job->count() == 0) throw CLI::RequiredError("logs, or --job,");
     if (command.bytes_from > command.bytes_to) {
       throw CLI::ValidationError(
           from->get_name(), fmt::format("{} is more than --to, {}; right is a range with sizes",
@@ -39,10 +40,7 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
 }
 
 Result<CommandOutput> run_fit(const std::string& socket, const FitCommand& command) {
-  if (command.logs.empty()) {
-    const auto live = find_live(socket, command.live);
-    return live ? run_live_fit(socket, *live, command.as_json) : live.status();
-  }
+  if (!command.live.job.empty()) return run_live_fit(socket, command.live, command.as_json);
   auto log = load_timing_logs(command.logs);
   if (!log) return log.status();
   const size_t all = log->measurements.size();

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "braidctl/find_job.h"
 #include "braidctl/plan_report.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
@@ -59,44 +58,52 @@ Result<std::string> live_json(const std::string& answer, const LiveJob& job,
   return found.dump() + '\n';
 }
 
+// All jobs where this one does not run.
 Result<JobsReply> ask_daemon(const std::string& socket, const std::string& name) {
-  return query_plans(daemon_socket_path(socket), name, kTimeoutMs);
+  const std::string path = daemon_socket_path(socket);
+  auto answer = query_plans(path, name, kTimeoutMs);
+  return answer && answer->json == "[]" ? query_plans(path, "", kTimeoutMs) : answer;
 }
 
-Result<LiveJob> live_job_of(const JobsReply& answer, const std::string& name) {
+Result<LiveJob> find_in(const JobsReply& answer, const std::string& name) {
   auto jobs = parse_live_plans(answer.json);
   if (!jobs) return jobs.status();
-  if (jobs->empty()) return job_has_ended(name);
-  return std::move(jobs->front());
+  auto job = find_live_job(std::move(jobs).value(), name);
+  if (job || answer.jobs_hidden == 0) return job;
+  return Status(job.status().code(), job.status().message() + hidden_note(answer.jobs_hidden));
 }
 
 }  // namespace
 
-void add_live_options(CLI::App& command, LiveOptions& live,
-                      const std::vector<CLI::Option*>& instead) {
+CLI::Option* add_live_options(CLI::App& command, LiveOptions& live) {
   CLI::Option* job =
-      command.add_option("--job", live.job, kJobHelp)
+      command.add_option("--job", live.job, "a job that runs on this node; its daemon is asked")
           ->check(CLI::Validator(
               [](const std::string& name) {
                 return std::string(name.empty() ? "is empty; right is the name of a job" : "");
               },
               "NAME"));
-  CLI::Option* set =
-      command
-          .add_option("--set", live.set,
-                      "which of the job's sets of planned tensors, as they are listed, from 1")
-          ->check(is_integer(1, kSetNumberMax));
-  for (CLI::Option* other : instead) {
-    job->excludes(other);
-    set->excludes(other);
-  }
+  command
+      .add_option("--set", live.set,
+                  "which of the job's sets of planned tensors, as they are listed, from 1")
+      ->check(is_integer(1, kSetNumberMax))
+      ->needs(job);
+  return job;
 }
 
-Result<LiveOptions> find_live(const std::string& socket, LiveOptions live) {
-  auto name = find_job(daemon_socket_path(socket), live.job);
-  if (!name) return name.status();
-  live.job = std::move(*name);
-  return live;
+Result<LiveJob> find_live_job(std::vector<LiveJob> jobs, const std::string& name) {
+  std::vector<std::string> names;
+  for (LiveJob& job : jobs) {
+    if (job.name == name) return std::move(job);
+    names.push_back(fmt::format("'{}'", printable(job.name)));
+  }
+  std::sort(names.begin(), names.end());
+  if (names.empty()) {
+    return make_status(StatusCode::NotFound, "no job '{}' runs on this node, nor any other one",
+                       name);
+  }
+  return make_status(StatusCode::NotFound, "no job '{}' runs on this node; there are {}", name,
+                     fmt::join(names, ", "));
 }
 
 Result<LiveSet> find_live_set(LiveJob job, const LiveOptions& live) {
@@ -129,7 +136,7 @@ Status check_measured(const LiveSet& set, const std::string& job) {
 Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live) {
   const auto answer = ask_daemon(socket, live.job);
   if (!answer) return answer.status();
-  auto job = live_job_of(*answer, live.job);
+  auto job = find_in(*answer, live.job);
   if (!job) return job.status();
   return find_live_set(std::move(job).value(), live);
 }
@@ -138,7 +145,7 @@ Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions
                                     bool as_json) {
   const auto answer = ask_daemon(socket, live.job);
   if (!answer) return answer.status();
-  auto job = live_job_of(*answer, live.job);
+  auto job = find_in(*answer, live.job);
   if (!job) return job.status();
   if (live.set || job->sets.empty()) {
     auto set = find_live_set(*job, live);

@@ -8,7 +8,6 @@
 
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_live.h"
-#include "braidctl/find_job.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "client/status_client.h"
@@ -48,7 +47,9 @@ CLI::App* add_pending_command(CLI::App& app, PendingCommand& command) {
   CLI::App* pending = app.add_subcommand(
       "pending", "say what a job's operations wait for: which ranks are missing");
   pending->fallthrough();
-  pending->add_option("--job", command.job, std::string(kJobHelp) + "; all of its nodes are asked");
+  pending->add_option("--job", command.job,
+                      "a job that runs on this node (default: the only one); all of its nodes are "
+                      "asked");
   pending->add_flag("--json", command.as_json, "print it as JSON");
   return pending;
 }

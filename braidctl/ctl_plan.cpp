@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braidctl/ctl_plan.h"
 
-#include <algorithm>
 #include <array>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -45,7 +43,7 @@ void add_cost_options(CLI::App& sub, PlanCommand& command) {
 
 // What a plan of a trace needs.
 void check_complete(const CLI::App& sub) {
-  if (sub.count("--trace") == 0) throw CLI::RequiredError("--trace");
+  if (sub.count("--trace") == 0) throw CLI::RequiredError("--trace, or --job,");
   if (sub.count("--planner") == 0) throw CLI::RequiredError("--planner");
   if (sub.count("--startup") == 0 && sub.count("--cost") == 0)
     throw CLI::RequiredError("--startup and --per-byte, or --cost,");
@@ -59,23 +57,17 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
   sub->fallthrough();
   add_trace_options(*sub, command);
   add_cost_options(*sub, command);
-  std::vector<CLI::Option*> of_traces;
-  of_traces.reserve(kOptionsOfTraces.size());
-  for (const char* name : kOptionsOfTraces) of_traces.push_back(sub->get_option(name));
-  add_live_options(*sub, command.live, of_traces);
+  CLI::Option* job = add_live_options(*sub, command.live);
+  for (const char* name : kOptionsOfTraces) job->excludes(sub->get_option(name));
   add_format_option(*sub, command.as_json);
-  sub->parse_complete_callback([sub, of_traces] {
-    const auto is_given = [](const CLI::Option* one) { return one->count() != 0; };
-    if (std::ranges::any_of(of_traces, is_given)) check_complete(*sub);
+  sub->parse_complete_callback([sub, job] {
+    if (job->count() == 0) check_complete(*sub);
   });
   return sub;
 }
 
 Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& command) {
-  if (command.trace_path.empty()) {
-    const auto live = find_live(socket, command.live);
-    return live ? run_live_plan(socket, *live, command.as_json) : live.status();
-  }
+  if (!command.live.job.empty()) return run_live_plan(socket, command.live, command.as_json);
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
   name_after_file(*trace, command.trace_path);

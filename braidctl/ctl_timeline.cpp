@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/write_file.h"
-#include "braidctl/find_job.h"
+#include "braidctl/status_view.h"
 #include "client/status_client.h"
 #include "timeline/chrome_trace.h"
 
@@ -15,8 +15,29 @@ namespace braid {
 namespace {
 
 constexpr uint32_t kTraceStepsMax = 64;
+constexpr uint32_t kJobsTimeoutMs = 5000;
 // Nodes that do not answer take up to seven seconds.
 constexpr uint32_t kTimelineTimeoutMs = 12'000;
+
+// The name of the only job of this node that the user may see.
+Result<std::string> only_job(const std::string& path) {
+  const auto json = query_status(path, kJobsTimeoutMs);
+  if (!json) return json.status();
+  const auto status = parse_status(*json);
+  if (!status) return status.status();
+  std::vector<std::string> names;
+  for (const DaemonStatus::Job& job : status->jobs)
+    names.push_back(fmt::format("'{}'", printable(job.name)));
+  if (names.size() == 1) return status->jobs.front().name;
+  if (names.empty()) {
+    return Status(StatusCode::NotFound,
+                  "no job runs on this node" + hidden_note(status->jobs_hidden));
+  }
+  std::ranges::sort(names);
+  return make_status(StatusCode::InvalidArgument,
+                     "{} jobs run on this node: say which one with --job: {}", names.size(),
+                     fmt::join(names, ", "));
+}
 
 size_t spans_of(const NodeTimeline& node) {
   return node.submits.size() + node.operations.size() + node.unfinished.size() + node.units.size() +
@@ -26,7 +47,9 @@ size_t spans_of(const NodeTimeline& node) {
 }  // namespace
 
 void add_timeline_options(CLI::App& trace, TimelineCommand& command) {
-  trace.add_option("--job", command.job, std::string(kJobHelp) + "; all of its nodes are asked");
+  trace.add_option("--job", command.job,
+                   "a job that runs on this node (default: the only one); all of its nodes are "
+                   "asked");
   trace.add_option("--steps", command.steps, "how many of its latest steps")
       ->check(is_integer(1, kTraceStepsMax))
       ->capture_default_str();
@@ -35,7 +58,11 @@ void add_timeline_options(CLI::App& trace, TimelineCommand& command) {
 }
 
 Result<JobTimeline> only_timeline(std::vector<JobTimeline> told, const std::string& job) {
-  if (told.empty()) return job_has_ended(job);
+  if (told.empty()) {
+    return make_status(StatusCode::NotFound,
+                       "no job '{}' runs on this node; braidctl status lists those that do",
+                       printable(job));
+  }
   if (told.size() > 1) {
     return make_status(StatusCode::InvalidArgument,
                        "{} jobs named '{}' run on this node; a timeline shows only one",
@@ -78,14 +105,21 @@ std::string timeline_summary(const JobTimeline& timeline) {
 
 Result<CommandOutput> run_timeline(const std::string& socket, const TimelineCommand& command) {
   const std::string path = daemon_socket_path(socket);
-  const auto job = find_job(path, command.job);
-  if (!job) return job.status();
-  const auto answer = query_timelines(path, *job, command.steps, kTimelineTimeoutMs);
+  std::string job = command.job;
+  if (job.empty()) {
+    auto only = only_job(path);
+    if (!only) return only.status();
+    job = std::move(*only);
+  }
+  const auto answer = query_timelines(path, job, command.steps, kTimelineTimeoutMs);
   if (!answer) return answer.status();
   auto told = parse_job_timelines(answer->json);
   if (!told) return told.status();
-  const auto timeline = only_timeline(std::move(*told), *job);
-  if (!timeline) return timeline.status();
+  const auto timeline = only_timeline(std::move(*told), job);
+  if (!timeline) {
+    return Status(timeline.status().code(),
+                  timeline.status().message() + hidden_note(answer->jobs_hidden));
+  }
   CommandOutput output{to_chrome_trace(*timeline), timeline_warnings(*timeline)};
   if (command.output_path.empty()) return output;
   BRAID_RETURN_IF_ERROR(write_file(command.output_path, output.text));

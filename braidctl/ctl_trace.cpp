@@ -15,7 +15,7 @@ CLI::App* add_trace_command(CLI::App& app, TraceCommand& command) {
   CLI::App* record = trace->add_subcommand(
       "record", "what a job measured of its backward pass, for plan and simulate");
   record->fallthrough();
-  add_live_options(*record, command.live, {});
+  add_live_options(*record, command.live)->required();
   record->add_option("-o,--output", command.output_path, "a file instead of standard output");
   record->final_callback([&command] { command.is_recorded = true; });
   return trace;
@@ -23,11 +23,9 @@ CLI::App* add_trace_command(CLI::App& app, TraceCommand& command) {
 
 Result<CommandOutput> run_trace(const std::string& socket, const TraceCommand& command) {
   if (!command.is_recorded) return run_timeline(socket, command.timeline);
-  const auto live = find_live(socket, command.live);
-  if (!live) return live.status();
-  const auto set = ask_for_set(socket, *live);
+  const auto set = ask_for_set(socket, command.live);
   if (!set) return set.status();
-  BRAID_RETURN_IF_ERROR(check_measured(*set, live->job));
+  BRAID_RETURN_IF_ERROR(check_measured(*set, command.live.job));
   const std::string text = to_json(set->trace) + '\n';
   if (command.output_path.empty()) return CommandOutput{text, {}};
   BRAID_RETURN_IF_ERROR(write_file(command.output_path, text));

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "braidctl/find_job.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "client/status_client.h"
@@ -101,23 +100,18 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
   CLI::App* sub = app.add_subcommand(
       "tune", "how the settings of the jobs on this node are tuned; ask a job's coordinator");
   sub->fallthrough();
-  sub->add_option("--job", command.job,
-                  "this job only; the beginning of its name is enough if no other begins so");
+  sub->add_option("--job", command.job, "this job only");
   add_format_option(*sub, command.as_json);
   return sub;
 }
 
 Result<CommandOutput> run_tune(const std::string& socket, const TuneCommand& command) {
-  const std::string path = daemon_socket_path(socket);
-  std::string job;
-  if (!command.job.empty()) {
-    auto found = find_job(path, command.job);
-    if (!found) return found.status();
-    job = std::move(*found);
-  }
-  const auto answer = query_tuning(path, job, kTuneTimeoutMs);
+  const auto answer = query_tuning(daemon_socket_path(socket), command.job, kTuneTimeoutMs);
   if (!answer) return answer.status();
-  if (answer->json == "[]" && !job.empty()) return job_has_ended(job);
+  if (answer->json == "[]" && !command.job.empty()) {
+    return make_status(StatusCode::NotFound, "no job '{}' runs on this node{}",
+                       printable(command.job), hidden_note(answer->jobs_hidden));
+  }
   if (command.as_json) return CommandOutput{answer->json + '\n', {}};
   auto tables = tune_tables(answer->json);
   if (!tables) return tables.status();

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/parse_arguments.h"
 #include "base/printable.h"
 #include "base/version.h"
 #include "braidctl/ctl_advise.h"
@@ -29,7 +30,6 @@ namespace {
 
 constexpr uint32_t kTimeoutMs = 5000;
 constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 
 struct StatusCommand {
   bool as_json = false;
@@ -40,15 +40,6 @@ struct Subcommand {
   const CLI::App* app;
   std::function<braid::Result<braid::CommandOutput>()> run;
 };
-
-std::string names_of(const std::vector<Subcommand>& subcommands) {
-  std::string names;
-  for (const Subcommand& one : subcommands) {
-    if (!names.empty()) names += &one == &subcommands.back() ? " or " : ", ";
-    names += one.app->get_name();
-  }
-  return names;
-}
 
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
@@ -96,7 +87,7 @@ int print(const braid::Result<braid::CommandOutput>& output) {
 int main(int argc, char** argv) {
   CLI::App app("braidctl: asks the braidd of this node, and plans what to merge without one");
   app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
-  app.require_subcommand(0, 1);
+  app.require_subcommand(1);
   std::string socket;
   app.add_option("--socket", socket,
                  "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
@@ -132,14 +123,9 @@ int main(int argc, char** argv) {
       {braid::add_trace_command(app, trace), [&] { return braid::run_trace(socket, trace); }},
       {braid::add_tune_command(app, tune), [&] { return braid::run_tune(socket, tune); }},
   };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
+  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
   for (const Subcommand& subcommand : subcommands) {
     if (subcommand.app->parsed()) return print(subcommand.run());
   }
-  std::fprintf(stderr, "a subcommand is required: %s\n", names_of(subcommands).c_str());
-  return kExitUsage;
+  return braid::kExitUsage;
 }

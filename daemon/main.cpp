@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "arguments/parse_arguments.h"
 #include "base/descriptor_table.h"
 #include "base/heap.h"
 #include "base/log.h"
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
                "good, 1 if this machine lacks something for it, 2 if it is wrong");
   app.add_flag("--print-config", print_config,
                "print every key with its value and meaning, and exit");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
 
   braid::DaemonInvocation invocation;
   invocation.config_file = file.empty() ? braid::find_default_config_file() : std::optional(file);

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares two runs of examples/fashion_mnist.py: a table, a picture, and whether the parameters are equal.
 

@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "arguments/parse_arguments.h"
 #include "bench/delay_line/carrier.h"
 
 namespace {
@@ -122,7 +123,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{4096}));
   app.add_option("NAMESPACE", arguments.namespaces, "the file of each node's network namespace")
       ->required();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
   arguments.line.delay_ns = static_cast<uint64_t>(delay_ms * kNanosecondsPerMillisecond);
   arguments.line.jitter_ns = static_cast<uint64_t>(jitter_ms * kNanosecondsPerMillisecond);
   arguments.line.queue_bytes_max = queue_mib * kBytesPerMib;

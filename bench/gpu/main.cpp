@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "arguments/parse_arguments.h"
 #include "bench/gpu/probes.h"
 
 namespace {
@@ -105,7 +106,7 @@ int main(int argc, char** argv) {
   auto* import = app.add_subcommand("import", "imports memory (a part of the probe)");
   import->add_option("fd", fd)->required();
   import->add_option("bytes", bytes)->required();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
   if (hold->parsed()) return hold_context();
   if (import->parsed()) return import_from(fd, bytes);
   return run(probes, only);

@@ -417,14 +417,13 @@ BRAID_API int braid_stream_wait(braid_job* job, braid_ticket ticket, void* strea
  * 0.1.1. */
 BRAID_API int braid_device_release(braid_job* job, braid_ticket ticket);
 
-/** Why the steps of this user's job take what they take, in sentences, as `braidctl explain` prints
- * them. `job_name`: the job's name, or the beginning of it if only one job's name begins so. The
- * job must run on this node and have planned tensors; as long as too few of its steps have ended
- * the error is BRAID_ERROR_NOT_FOUND, and says what is missing. The daemon looks at all nodes of
- * the job for two seconds; the call takes up to eight, at most `timeout_ms` (0: 10,000). It needs
- * no open job, and holds up none. `socket_path`: as in braid_job_options. `text` is for `bytes`
- * bytes; if they are too few, the error says how many are needed (64 KiB always do). Since 0.1.1.
- */
+/** Why the steps of this user's job of that name take what they take, in sentences, as
+ * `braidctl explain` prints them. It must run on this node and have planned tensors; as long as too
+ * few of its steps have ended the error is BRAID_ERROR_NOT_FOUND, and says what is missing. The
+ * daemon looks at all nodes of the job for two seconds; the call takes up to eight, at most
+ * `timeout_ms` (0: 10,000). It needs no open job, and holds up none. `socket_path`: as in
+ * braid_job_options. `text` is for `bytes` bytes; if they are too few, the error says how many are
+ * needed (64 KiB always do). Since 0.1.1. */
 BRAID_API int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms,
                             char* text, size_t bytes);
 

@@ -44,9 +44,8 @@ def master(*, socket_path: str | None = None, timeout: float | None = None) -> M
 def explain(name: str, *, socket_path: str | None = None, timeout: float | None = None) -> str:
     """Sentences as `braidctl explain` prints them, about this user's job of that name on this node.
 
-    The beginning of a name is enough if only one job's name begins so. The job has planned tensors
-    (with PyTorch: DDP). NotFoundError: too few of its steps have ended. Takes some seconds, at most
-    `timeout` (10 s).
+    The job has planned tensors (with PyTorch: DDP). NotFoundError: too few of its steps have ended.
+    Takes some seconds, at most `timeout` (10 s).
     """
     text = ctypes.create_string_buffer(_EXPLANATION_BYTES)
     path = socket_path.encode() if socket_path else None

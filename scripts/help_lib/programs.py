@@ -20,7 +20,7 @@ def version() -> str:
     return re.search(r"^project\(braid VERSION ([\d.]+)", (TREE / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
 
 
-def _output(argv: list[str], folder: str | None = None) -> str:
+def _output(argv: list[str], folder: str | pathlib.Path | None = None) -> str:
     environment = {**os.environ, "COLUMNS": "2000", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
     try:
         done = subprocess.run(
@@ -42,13 +42,11 @@ def _with_commands(argv: list[str], words: list[str]) -> Command:
     return command
 
 
-_PYTHON = {"braid-run": "torch/launcher.py", "braid-plot": "plot/command.py"}
+_PYTHON = {"braid-run": "braid.torch.launcher", "braid-plot": "braid.plot.command"}
 
 
 def _of_package(name: str) -> Command:
-    # -P: the folder of the file has modules whose names the standard library has, too.
-    file = TREE / "python" / "braid" / _PYTHON[name]
-    return parse(_output([sys.executable, "-P", str(file), "--help"]), [name])
+    return parse(_output([sys.executable, "-m", _PYTHON[name], "--help"], folder=TREE / "python"), [name])
 
 
 def _braid_cluster() -> Command:

@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/near_names.h"
 #include "config/config_keys.h"
 #include "config/value.h"
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/near_names.h"
 #include "config/value.h"
 
 namespace braid {

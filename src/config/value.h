@@ -25,7 +25,4 @@ std::string format_list(const std::vector<std::string>& elements);
 
 std::string_view trim(std::string_view text);
 
-// How many letters must be changed, added or dropped to make one from the other.
-size_t edit_distance(std::string_view a, std::string_view b);
-
 }  // namespace braid

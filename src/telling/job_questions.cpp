@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/processor_time.h"
-#include "explain/which_job.h"
 #include "telling/gpu_ranks.h"
 #include "telling/job_facts.h"
 #include "telling/job_status.h"
@@ -188,12 +187,10 @@ Status JobQuestions::gather(const std::string& job_name, uid_t viewer, uint32_t 
 
 Status JobQuestions::explain(const std::string& job_name, uid_t viewer,
                              Explainer::Explained explained) {
-  std::vector<std::string> names;
-  for (const Job* job : visible("", viewer)) names.push_back(job->name());
-  const auto name = which_job(std::move(names), job_name);
-  if (!name) return name.status();
-  const std::vector<const Job*> jobs = visible(*name, viewer);
+  const std::vector<const Job*> jobs = visible(job_name, viewer);
   const auto largest = std::ranges::max_element(jobs, {}, &Job::planned_bytes);
+  if (job_name.empty() || largest == jobs.end())
+    return make_status(StatusCode::NotFound, "no job '{}' of yours runs on this node", job_name);
   return explainer_.explain((*largest)->key(), limited(viewer), std::move(explained));
 }
 

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 PAGES = {"braidd.8", "braidctl.1", "braid-run.1", "braid-plot.1", "braid-bench.1", "braid-cluster.1", "braidd.yaml.5"}
-LAUNCHER = REPOSITORY / "python" / "braid" / "torch" / "launcher.py"
-PYTHON = {"braid-run": LAUNCHER, "braid-plot": REPOSITORY / "python" / "braid" / "plot" / "command.py"}
+PYTHON = {"braid-run": "braid.torch.launcher", "braid-plot": "braid.plot.command"}
 
 
 def run(*argv, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-    return ran([str(word) for word in argv], env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})})
+    own = {"LC_ALL": "C.UTF-8", "PYTHONPATH": str(REPOSITORY / "python")}
+    return ran([str(word) for word in argv], env={**os.environ, **own, **(environment or {})})
 
 
 def made_by(script: str, folder: pathlib.Path) -> pathlib.Path:
@@ -42,7 +42,7 @@ def completions(tmp_path_factory) -> pathlib.Path:
 
 def helps(name: str) -> dict[tuple[str, ...], str]:
     """The help of a program and of all of its subcommands, by their words."""
-    start = [sys.executable, "-P", PYTHON[name]] if name in PYTHON else [BUILD / "bin" / name]
+    start = [sys.executable, "-m", PYTHON[name]] if name in PYTHON else [BUILD / "bin" / name]
     found, waiting = {}, [()]
     while waiting:
         words = waiting.pop()

@@ -67,7 +67,7 @@ def test_a_fit_is_a_cost(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "subcommand is required: status, advise, explain, fit, "),
+        ([], "a command is required: status, advise, explain, fit, "),
         (["bogus"], "bogus"),
         (["plan"], "--trace"),
         (PLAN[:5], "--startup and --per-byte, or --cost"),

@@ -86,7 +86,7 @@ def test_braid_run_without_ranks_says_how_they_are_started(tmp_path):
     )  # fmt: skip
     assert done.returncode == 1
     assert "braid-run --nproc-per-node 2 SCRIPT" in done.stderr
-    assert "environment variable RANK expected" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_braid_run_explains_itself():

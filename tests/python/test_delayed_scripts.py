@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -46,8 +49,6 @@ def test_a_script_that_pulls_rarely_saves_what_it_pulled_last():
         ("adamw", "od-sgd", "BRAID_UPDATE=od-sgd: AdamW is not delayed: that is for torch.optim.SGD itself"),
         ("hook", "od-sgd", "not delayed: a DistributedDataParallel has a hook of the script's"),
         ("many", "od-sgd", "not delayed: it has 3004 parameters, and 3000 are the most"),
-        ("ddp", "od-sgb", "nothing is delayed: method is one of od-sgd, ssd-sgd, cd-sgd, not 'od-sgb'"),
-        ("ddp", "cd-sgd", "nothing is delayed: cd-sgd needs a threshold above 0"),
         ("ddp", "ssd-sgd:local=sgd,pull_every=7", "a torch.optim.SGD is not delayed: ssd-sgd with local"),
     ],
 )
@@ -55,6 +56,22 @@ def test_what_cannot_be_delayed_trains_as_ever_and_is_told(how, update, text):
     results, output = trained(how, update)
     assert text in output
     assert len({result["apart"] for result in results}) == 1
+
+
+@pytest.mark.parametrize(
+    ("update", "text"),
+    [
+        ("od-sgb", "braid: BRAID_UPDATE is 'od-sgb': method is one of od-sgd, ssd-sgd, cd-sgd, not 'od-sgb'"),
+        ("cd-sgd", "braid: BRAID_UPDATE is 'cd-sgd': cd-sgd needs a threshold above 0"),
+    ],
+)
+def test_a_method_that_there_is_not_ends_the_script(update, text):
+    done = subprocess.run(
+        [sys.executable, "-c", "import torch; print('goes on')"], capture_output=True, text=True, check=False,
+        env={**os.environ, "BRAID_ENABLE": "1", "BRAID_UPDATE": update},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(text) and done.stderr.count("\n") == 1
 
 
 def test_one_rank_has_nobody_to_wait_for():

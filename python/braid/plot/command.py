@@ -7,6 +7,8 @@ import argparse
 import json
 import sys
 
+from braid import __version__
+
 _DESCRIPTION = "Draws what braidctl and the benchmarks print as JSON."
 _KINDS = (
     "braidctl plan, simulate or advise --format json, or the --json file of bench/compare, bench/train or bench/steps "
@@ -31,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="braid-plot", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"braid-plot {__version__}")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the JSON (-: standard input)")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the picture: *.svg, *.png or *.pdf")
     parser.add_argument("--title", default="", metavar="TEXT", help="the heading, instead of one from the JSON")

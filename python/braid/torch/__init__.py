@@ -12,7 +12,6 @@ environment where braid is installed, and must cost nothing there.
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 _HOMES = {
@@ -43,11 +42,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_torch()
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def is_on(variable: str) -> bool:
-    """Whether a variable of the environment switches something on."""
-    return os.environ.get(variable, "").lower() not in ("", "0", "false", "no", "off")
 
 
 def require_torch() -> None:

@@ -10,6 +10,10 @@ import runpy
 import sys
 from typing import NoReturn
 
+from braid import __version__
+from braid.torch.environment import last_words, logs
+from braid.torch.environment.variables import WrongVariable, check_switches
+
 _NO_RANKS = """\
 braid-run: nobody has set RANK and WORLD_SIZE, so the script does not know which rank it is. Start it with
   braid-run --nproc-per-node 2 SCRIPT        on this machine, or with
@@ -33,6 +37,10 @@ def main(arguments: list[str] | None = None) -> None:
             f"braid-run: {sys.executable} has no torch: install torch 2.7 or later for it, or install "
             "braid into the environment that has torch"
         )
+    if not options.module and not os.path.exists(options.script):
+        print(f"braid-run: there is no script '{options.script}'", file=sys.stderr)
+        sys.exit(2)
+    _check_variables()
     if options.nproc_per_node is not None:
         _start_ranks(options)
     # Children that the script starts, and `import torch` itself, read this.
@@ -45,20 +53,28 @@ def main(arguments: list[str] | None = None) -> None:
 
     from braid.torch import require_torch
 
-    try:
-        require_torch()
-    except RuntimeError as error:
-        sys.exit(f"braid-run: {error}")
-
     from braid.torch.attach.substitution import enable
 
-    enable()
+    try:
+        require_torch()
+        enable()
+    except RuntimeError as error:
+        last_words.end(f"braid-run: {error}")
     try:
         _run_script(options)
     except ValueError as error:
         if "environment variable" in str(error) and "expected" in str(error):
-            print(_NO_RANKS, file=sys.stderr)
+            sys.exit(_NO_RANKS)
         raise
+
+
+def _check_variables() -> None:
+    """Before ranks are started, each of which would say the same."""
+    try:
+        check_switches()
+        logs.set_up()
+    except WrongVariable as error:
+        last_words.end(f"braid-run: {error}")
 
 
 def _run_script(options: argparse.Namespace) -> None:
@@ -88,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"braid-run {__version__}")
     parser.add_argument(
         "--nproc-per-node",
         metavar="N",

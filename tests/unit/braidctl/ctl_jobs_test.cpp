@@ -52,6 +52,15 @@ TEST(JobsTable, NodesThatDoNotAnswerAreCounted) {
   EXPECT_EQ(job_lines({}, {job}, {}).front().nodes, 3u);
 }
 
+TEST(FindJobFacts, TheOnlyOneNeedsNoName) {
+  const JobFacts one = stepping("one", {0}), two = stepping("two", {0});
+  EXPECT_EQ(find_job_facts({one}, "")->job, "one");
+  EXPECT_EQ(find_job_facts({one, two}, "two")->job, "two");
+  EXPECT_EQ(find_job_facts({two, one}, "").status().message(),
+            "2 jobs run on this node: say which one with --job: 'one', 'two'");
+  EXPECT_EQ(find_job_facts({}, "").status().message(), "no job runs on this node");
+}
+
 TEST(FlowsTable, ShowsTheSlowestOfEachLinkFirst) {
   const std::vector<DaemonStatus::Flow> flows = {
       {"b", "out", 0, 0, "eth0", "open", 1024, 10, 0, "", 0.4, 50e6},

@@ -29,6 +29,13 @@ std::string error_of(const auto& result) {
   return result.is_ok() ? "" : result.status().message();
 }
 
+TEST(FindLiveJob, ListsTheJobsThatRun) {
+  EXPECT_TRUE(find_live_job({{"a", {}}, {"b", {}}}, "b").is_ok());
+  EXPECT_EQ(error_of(find_live_job({{"b", {}}, {"a", {}}}, "c")),
+            "no job 'c' runs on this node; there are 'a', 'b'");
+  EXPECT_EQ(error_of(find_live_job({}, "c")), "no job 'c' runs on this node, nor any other one");
+}
+
 TEST(FindLiveSet, AsksWhichOfSeveral) {
   const LiveJob job{"j", {measured_set(), measured_set()}};
   EXPECT_EQ(error_of(find_live_set(job, {"j", std::nullopt})),

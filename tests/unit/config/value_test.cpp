@@ -80,13 +80,5 @@ TEST(FormatList, IsReadBack) {
   EXPECT_EQ(split_list(format_list({"a", "b"})), Strings({"a", "b"}));
 }
 
-TEST(EditDistance, CountsEdits) {
-  EXPECT_EQ(edit_distance("", ""), 0u);
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(edit_distance("rails", "rails"), 0u);
-  EXPECT_EQ(edit_distance("rail", "rails"), 1u);
-}
-
 }  // namespace
 }  // namespace braid

@@ -160,7 +160,7 @@ TEST_F(JobManagerFactsTest, AnExplanationIsMadeHere) {
     wait_for([&] { return !trainers_[0]->explanation.empty(); });
     return trainers_[0]->explanation;
   };
-  EXPECT_EQ(told("another"), "no job 'another' runs on this node; there is 'train'");
+  EXPECT_EQ(told("another"), "no job 'another' of yours runs on this node");
   EXPECT_TRUE(names(told("train"), {"job 'train'", "0 steps", "8"}));
   finish_steps(0, 12);
   EXPECT_TRUE(names(told("train"), {"job 'train': 2 ranks on 1 nodes; a step takes"}));

@@ -30,6 +30,7 @@ from braid.torch.ddp import claims
 from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.group.training_group import backend_of, names_of
 from braid.torch.group.unheard import note_use
+from braid.torch.environment.variables import WrongVariable
 from braid.torch.methods.delay import Delay, parse_delay
 from braid.torch.methods.delayed_steps import DelayedSteps
 from braid.torch.methods.loss_scaling import watch_scaler
@@ -52,14 +53,13 @@ def is_asked_for() -> bool:
 
 
 def wrap_optimizers() -> None:
-    """From here on, if BRAID_UPDATE asks for it. A second call does nothing."""
+    """From here on, if BRAID_UPDATE asks for it. A second call does nothing. Raises WrongVariable."""
     if not is_asked_for() or getattr(torch.optim.SGD.step, "_braid", False):
         return
     try:
         delay = parse_delay(os.environ[VARIABLE])
     except ValueError as error:
-        _tell(f"nothing is delayed: {error}")
-        return
+        raise WrongVariable(f"{VARIABLE} is '{os.environ[VARIABLE]}': {error}") from None
     sgd, module = torch.optim.SGD, torch.nn.Module
     torch.optim.Optimizer.__init__ = _wrap_init(torch.optim.Optimizer.__init__, delay)
     sgd.step = _wrap_step(sgd.step)

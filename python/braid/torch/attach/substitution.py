@@ -11,9 +11,11 @@ from typing import Any
 
 from torch.distributed import distributed_c10d
 
+from braid.torch.environment import last_words, logs
 from braid.torch.attach.delayed_scripts import is_asked_for, wrap_optimizers
 from braid.torch.attach.registration import register
 from braid.torch.attach.replacing import replace_everywhere, substitute
+from braid.torch.environment.variables import check_switches
 from braid.torch.attach.within_nodes import default_keeps_nccl, kept_backend, note, note_default
 from braid.torch.ddp.changed import plan_gradients
 
@@ -24,10 +26,14 @@ def enable() -> None:
     """From here on, process groups of this process are braid's, and DDP's gradients planned.
 
     Groups within one node that ask for NCCL keep it (see within_nodes.py).
-    A second call does nothing.
+    A second call does nothing. WrongVariable: a variable of the environment cannot be understood.
     """
     if getattr(distributed_c10d.init_process_group, "_braid", False):
         return
+    last_words.install()
+    check_switches()
+    logs.set_up()
+    logs.tell_unknown_variables()
     register()
     # All of torch's functions that make groups go through these, or through split_group().
     for wrap, original in (

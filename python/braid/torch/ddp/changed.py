@@ -26,7 +26,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 from torch.nn.parallel import DistributedDataParallel
 
-from braid.torch import is_on
+from braid.torch.environment.variables import is_on
 from braid.torch.ddp import claims, own_buckets
 from braid.torch.ddp.codecs import has_codecs
 from braid.torch.ddp.hook import DDPHookState, ddp_hook

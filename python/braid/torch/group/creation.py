@@ -21,6 +21,7 @@ from torch.distributed import (
 )
 
 from braid import BraidError, Job, Master, master
+from braid.torch.environment.logs import announce
 from braid.torch.group.arrivals import Arrivals, printable
 from braid.torch.group.gloo import LOOPBACK, local_address
 from braid.torch.group.process_group import BraidProcessGroup
@@ -50,8 +51,7 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
         raise
     if rank == 0:
         tell_unheard()
-        _log.info("braid carries a process group of %d ranks: job %s at %s",
-                  size, job.name, job.master_address)  # fmt: skip
+        announce(job.name, size, job.master_address)
     return group
 
 

@@ -13,9 +13,9 @@ import threading
 import time
 import weakref
 
+from braid.torch.environment.variables import is_on
 from braid import BraidError, Job, explain
 from braid.errors import NotFoundError
-from braid.torch import is_on
 
 _log = logging.getLogger("braid")
 _SECONDS_DEFAULT = 60
