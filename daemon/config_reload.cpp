@@ -9,8 +9,8 @@ namespace braid {
 
 std::optional<DaemonConfig> reload_config(const DaemonInvocation& invocation,
                                           const DaemonConfig& running) {
-  const LoadedConfig loaded =
-      load_config(invocation.config_file, invocation.settings, invocation.environment);
+  const LoadedConfig loaded = load_config(invocation.config_file, invocation.settings,
+                                          invocation.environment, invocation.defaults);
   for (const std::string& error : loaded.errors)
     BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", error);
   if (!loaded.is_ok()) return std::nullopt;

@@ -14,6 +14,10 @@ struct DaemonInvocation {
   std::optional<std::string> config_file;
   std::vector<std::string> settings;     // --set KEY=VALUE
   std::vector<std::string> environment;  // BRAIDD_…=VALUE: see select_environment
+  DaemonConfig defaults;                 // beneath all that
+  // --personal, see config/personal.h. Empty: a daemon for all users.
+  std::string personal_folder;
+  std::string personal_folder_above;  // see PersonalLife
 };
 
 // Reads the configuration again, and logs what has changed and what of that needs a restart.

@@ -98,6 +98,7 @@ Status Daemon::start() {
   gpus_ = watch_gpus(config_, rails_);
   start_telling();
   BRAID_RETURN_IF_ERROR(start_page());
+  if (!invocation_.personal_folder.empty()) BRAID_RETURN_IF_ERROR(start_personal_life());
 
   signals_.push_back(std::make_unique<Signal>(*loop_, SIGTERM, [this] { stop(); }));
   signals_.push_back(std::make_unique<Signal>(*loop_, SIGINT, [this] { stop(); }));
@@ -117,7 +118,7 @@ Status Daemon::start_control_plane() {
   ControlPlaneOptions options;
   options.self = {0, node_name_, node_address_, 0};
   options.listen_address = resolve_listen(config_, node_address_);
-  options.listen_port = config_.control.port;
+  options.listen_port = config_.control.port.value_or(0);  // 0: any
   options.cluster_key = std::move(key).value();
   options.peer_timeout_ms = config_.control.peer_timeout_ms;
   options.connect_timeout_ms = config_.debug.connect_timeout_ms;
@@ -153,18 +154,14 @@ Status Daemon::start_transport() {
 }
 
 Status Daemon::start_client_server() {
-  ClientServerOptions options;
-  options.path = config_.client.socket;
-  options.group = config_.client.group;
+  const bool is_personal = !invocation_.personal_folder.empty();
+  ClientServerOptions options =
+      client_server_options(config_, node_name_, control_plane_->self(), is_personal);
   options.quotas = quotas_;
   options.worker = planner_.get();
-  options.descriptors_closing_max = descriptors_closing_max();
-  options.node_name = node_name_;
-  options.daemon_version = kBraidVersion;
-  const std::string listens_at = resolve_listen(config_, node_address_);
-  options.address = is_loopback_host(listens_at) ? listens_at : node_address_;
-  options.node = control_plane_->self().id;
   auto server = ClientServer::create(*loop_, std::move(options), *jobs_);
+  if (!server && is_personal)
+    return name_first_daemon(server.status(), invocation_.personal_folder);
   if (!server) return server.status();
   client_server_ = std::move(server).value();
   return Status::ok();
@@ -209,6 +206,24 @@ Status Daemon::start_page() {
   return Status::ok();
 }
 
+Status Daemon::start_personal_life() {
+  PersonalNews news{::getpid(), node_name_, config_.client.socket, node_address_, {}, {}};
+  if (!config_.control.cluster_key_file.empty()) news.control_port = control_plane_->self().port;
+  if (page_ != nullptr) news.page_port = page_->port();
+  PersonalLife::Options options;
+  options.folder = invocation_.personal_folder;
+  options.folder_above = invocation_.personal_folder_above;
+  options.use = [this]() -> PersonalLife::Use {
+    const ClientServerCounters clients = client_server_->counters();
+    return {clients.connections_open + jobs_->jobs().size(), clients.messages_received};
+  };
+  options.end = [this] { stop(); };
+  auto life = PersonalLife::create(*loop_, clock_, std::move(options), news);
+  if (!life) return life.status();
+  personal_ = std::move(life).value();
+  return Status::ok();
+}
+
 DaemonPageSources Daemon::page_sources() {
   DaemonPageSources page;
   page.status = [this](uid_t user, std::function<void(LoopStatus)> told) {
@@ -250,8 +265,9 @@ DaemonPageSources Daemon::page_sources() {
     add_numbers(loop_status.status, loop_status.flows, sources());
     return to_json(loop_status.status);
   };
-  page.metrics = {[this] { return daemon_samples(sources()); },
-                  [samples = constant_samples()] { return samples; }};
+  page.metrics = {
+      [this] { return daemon_samples(sources()); },
+      [samples = constant_samples(transport_->description(), config_)] { return samples; }};
   return page;
 }
 
@@ -263,9 +279,9 @@ void Daemon::run() {
                      ? std::string("no peers")
                      : fmt::format("peers at {}:{}", resolve_listen(config_, node_address_),
                                    control_plane_->self().port),
-                 page_ == nullptr ? std::string(", no metrics")
-                                  : fmt::format(", metrics at {}:{}", config_.metrics.address,
-                                                config_.metrics.port));
+                 page_ == nullptr
+                     ? std::string(", no metrics")
+                     : fmt::format(", metrics at {}:{}", config_.metrics.address, page_->port()));
   if (page_ != nullptr) page_->set_phase(DaemonPhase::Serving);
   service_status_.tell_ready();
   loop_->run();
@@ -314,25 +330,6 @@ DaemonStatus Daemon::loop_status(uid_t asker) const {
   for (const Peer& peer : control_plane_->peers())
     status.peers.push_back({peer.name, peer.address, peer.port});
   return status;
-}
-
-// What stays the same as long as the daemon runs.
-std::vector<MetricSample> Daemon::constant_samples() const {
-  // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
-  const std::string transport = transport_->description();
-  const std::string ucx =
-      transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
-  const double started =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::vector<MetricSample> samples = {
-      {Metric::BuildInfo, {kBraidVersion, ucx}, 1},
-      {Metric::StartTime, {}, started},
-      {Metric::JobsMax, {}, static_cast<double>(config_.debug.jobs_max)},
-      {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};
-  // Where nobody knows how much memory there is, there is no bound.
-  if (const uint64_t bytes = user_limits(config_).memory_of_all; bytes != UINT64_MAX)
-    samples.push_back({Metric::ResultMemoryMax, {}, static_cast<double>(bytes)});
-  return samples;
 }
 
 ServiceStatus::Numbers Daemon::service_numbers() const {

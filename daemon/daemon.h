@@ -14,6 +14,7 @@
 #include "daemon/config_reload.h"
 #include "daemon/daemon_metrics.h"
 #include "daemon/daemon_page.h"
+#include "daemon/personal_life.h"
 #include "daemon/service_status.h"
 #include "explain/findings_board.h"
 #include "gpu/gpu_watch.h"
@@ -48,6 +49,7 @@ class Daemon {
   Status start_client_server();
   void start_telling();
   Status start_page();
+  Status start_personal_life();
   DaemonPageSources page_sources();
   void reload();
   void stop();
@@ -55,7 +57,6 @@ class Daemon {
   void publish_gauges();
   ServiceStatus::Numbers service_numbers() const;
   DaemonSources sources() const;
-  std::vector<MetricSample> constant_samples() const;
 
   const DaemonInvocation invocation_;
   DaemonConfig config_;
@@ -77,6 +78,7 @@ class Daemon {
   std::unique_ptr<Loop> loop_;
   HeldLines held_lines_;
   std::vector<const Loop*> loops_;  // this one and the engines'
+  std::unique_ptr<PersonalLife> personal_;
   std::unique_ptr<WorkThread> worker_;
   std::unique_ptr<WorkThread> planner_;  // another one: operations wait for memory
   std::unique_ptr<JobManager> jobs_;

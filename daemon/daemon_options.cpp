@@ -2,13 +2,16 @@
 #include "daemon/daemon_options.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
 #include <sys/resource.h>
 
+#include "base/local_host.h"
 #include "base/log.h"
 #include "base/memory_limit.h"
+#include "base/version.h"
 #include "config/checks.h"
 #include "config/rails.h"
 #include "config/secret_file.h"
@@ -148,7 +151,7 @@ TellingOptions telling_options(const DaemonConfig& config, const GpuWatch* gpus)
 
 JobManagerOptions job_manager_options(const DaemonConfig& config) {
   JobManagerOptions options;
-  options.control_port = config.control.port;
+  options.control_port = config.control.port.value_or(kUsualControlPort);
   options.jobs_max = config.debug.jobs_max;
   options.session = {config.client.arena_bytes_max, config.collective.operation_timeout_ms};
   options.session.polling = polling_mode(config);
@@ -235,7 +238,7 @@ UserLimits user_limits(const DaemonConfig& config) {
 Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::string& node_name) {
   DaemonPageOptions options;
   options.address = config.metrics.address;
-  options.port = config.metrics.port;
+  options.port = config.metrics.port.value_or(0);  // 0: any
   options.access.node_name = node_name;
   options.access.listen_address = config.metrics.address;
   options.access.mode = config.page.access == kOff ? PageMode::Off : PageMode::Loopback;
@@ -246,6 +249,42 @@ Result<DaemonPageOptions> page_options(const DaemonConfig& config, const std::st
     options.access.token = std::move(token).value();
   }
   return options;
+}
+
+ClientServerOptions client_server_options(const DaemonConfig& config, const std::string& node_name,
+                                          const Peer& self, bool is_personal) {
+  ClientServerOptions options;
+  options.path = config.client.socket;
+  options.group = config.client.group;
+  if (is_personal && options.group.empty()) options.mode = 0600;
+  options.descriptors_closing_max = descriptors_closing_max();
+  options.node_name = node_name;
+  options.daemon_version = kBraidVersion;
+  const std::string listens_at = resolve_listen(config, self.address);
+  options.address = is_loopback_host(listens_at) ? listens_at : self.address;
+  // Trainers pass on a port that other daemons cannot know.
+  if (!config.control.port && !config.control.cluster_key_file.empty())
+    options.address += fmt::format(":{}", self.port);
+  options.node = self.id;
+  return options;
+}
+
+std::vector<MetricSample> constant_samples(const std::string& transport,
+                                           const DaemonConfig& config) {
+  // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
+  const std::string ucx =
+      transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
+  const double started =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::vector<MetricSample> samples = {
+      {Metric::BuildInfo, {kBraidVersion, ucx}, 1},
+      {Metric::StartTime, {}, started},
+      {Metric::JobsMax, {}, static_cast<double>(config.debug.jobs_max)},
+      {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};
+  // Where nobody knows how much memory there is, there is no bound.
+  if (const uint64_t bytes = user_limits(config).memory_of_all; bytes != UINT64_MAX)
+    samples.push_back({Metric::ResultMemoryMax, {}, static_cast<double>(bytes)});
+  return samples;
 }
 
 // All nodes of a job may connect to its coordinator at the same moment, and each takes a

@@ -8,13 +8,16 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/peer.h"
 #include "base/polling.h"
 #include "config/config.h"
 #include "daemon/daemon_page.h"
 #include "engine/engine.h"
 #include "gpu/gpu_watch.h"
+#include "ipc/client_server.h"
 #include "ipc/user_quotas.h"
 #include "job/job_manager.h"
+#include "metrics/families.h"
 #include "net/transport.h"
 #include "telling/job_questions.h"
 
@@ -44,6 +47,12 @@ uint64_t result_bytes_max(const DaemonConfig& config);
 std::string state_directory(const DaemonConfig& config);
 // Where the timelines of jobs that failed go; empty: nowhere.
 std::string timeline_directory(const DaemonConfig& config);
+// `self`: as other nodes know this daemon.
+ClientServerOptions client_server_options(const DaemonConfig& config, const std::string& node_name,
+                                          const Peer& self, bool is_personal);
+// What /metrics shows that stays the same as long as the daemon runs. `transport`: its description.
+std::vector<MetricSample> constant_samples(const std::string& transport,
+                                           const DaemonConfig& config);
 // How many connections of hosts that are not known yet may be open.
 size_t strangers_max();
 // How many of the clients' descriptors may wait to be closed.

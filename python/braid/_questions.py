@@ -17,7 +17,7 @@ _EXPLANATION_BYTES = 64 << 10
 
 
 class Master(NamedTuple):
-    """A daemon: where other nodes' daemons reach it, and its number."""
+    """A daemon: where other nodes' daemons reach it (host, or host:port), and its number."""
 
     address: str
     node: int

@@ -234,11 +234,11 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
     if (!limited.insert(name).second)
       conflicts.push_back({"guard.limits", "", fmt::format("has {} twice; use it once", name)});
   }
-  if (config.metrics.port != 0 && config.metrics.port == control.port) {
+  const std::optional<uint16_t> page_port = config.metrics.port;
+  if (page_port && *page_port != 0 && page_port == control.port) {
     conflicts.push_back(
         {"metrics.port", "control.port",
-         fmt::format("{} is control.port too; use another port, or 0 for no metrics",
-                     config.metrics.port)});
+         fmt::format("{} is control.port too; use another port, or 0 for no metrics", *page_port)});
   }
   return conflicts;
 }

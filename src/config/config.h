@@ -16,6 +16,9 @@ inline constexpr const char* kAuto = "auto";
 // In plan.planner: the plan that a job begins with is the one that it keeps.
 inline constexpr const char* kFirstPlan = "first";
 
+// Where control.port is not given.
+inline constexpr uint16_t kUsualControlPort = 7410;
+
 // What is one or the other.
 inline constexpr const char* kOn = "on";
 inline constexpr const char* kOff = "off";
@@ -40,7 +43,7 @@ struct DaemonConfig {
     bool operator==(const Node&) const = default;
   };
   struct Control {
-    uint16_t port = 7410;
+    std::optional<uint16_t> port = kUsualControlPort;  // nothing: auto, the kernel chooses
     std::string listen = kAuto;    // auto: node.address with a cluster key, else 127.0.0.1
     std::string cluster_key_file;  // empty: a single node
     uint32_t peer_timeout_ms = 5000;
@@ -89,7 +92,7 @@ struct DaemonConfig {
   };
   struct Metrics {
     std::string address = "127.0.0.1";
-    uint16_t port = 9431;  // 0: off
+    std::optional<uint16_t> port = 9431;  // 0: off; nothing: auto, the kernel chooses
     bool operator==(const Metrics&) const = default;
   };
   struct Page {

@@ -73,6 +73,13 @@ constexpr ConfigKey number(std::string_view name, ConfigField (*field)(DaemonCon
           .help = help};
 }
 
+constexpr ConfigKey integer_or_auto(std::string_view name, ConfigField (*field)(DaemonConfig&),
+                                    uint64_t min, std::string_view help) {
+  ConfigKey key = number(name, field, min, UINT16_MAX, help);
+  key.kind = ConfigKind::IntegerOrAuto;
+  return key;
+}
+
 constexpr ConfigKey bytes(std::string_view name, ConfigField (*field)(DaemonConfig&), uint64_t min,
                           uint64_t max, std::string_view help) {
   return {.name = name,
@@ -118,8 +125,11 @@ constexpr std::array kKeys = {
          "latest 32); auto: $STATE_DIRECTORY, which systemd sets (/var/lib/braid), and without it "
          "nowhere; empty: nowhere."),
 
-    number("control.port", BRAID_FIELD(control.port), 1, 65535,
-           "TCP port of the connections between daemons; the same on all nodes."),
+    integer_or_auto(
+        "control.port", BRAID_FIELD(control.port), 1,
+        "TCP port of the connections between daemons; the same on all nodes. auto: one that the "
+        "kernel chooses, for jobs whose ranks learn it from rank 0's daemon, as PyTorch's do "
+        "(braid_master)."),
     text("control.listen", BRAID_FIELD(control.listen), check_address_or_auto,
          "an IPv4 address, or auto",
          "The address that port is opened on, if there is a cluster key; auto: node.address."),
@@ -223,8 +233,10 @@ constexpr std::array kKeys = {
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics and the page are served on."),
-    number("metrics.port", BRAID_FIELD(metrics.port), 0, 65535,
-           "The TCP port /metrics and the page are served on; 0: not at all."),
+    integer_or_auto(
+        "metrics.port", BRAID_FIELD(metrics.port), 0,
+        "The TCP port /metrics and the page are served on; 0: not at all; auto: one that the "
+        "kernel chooses, and the log names."),
 
     text(
         "page.access", BRAID_FIELD(page.access), check_page_access,

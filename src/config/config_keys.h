@@ -14,13 +14,13 @@
 
 namespace braid {
 
-enum class ConfigKind : uint8_t { Text, Integer, Bytes, BytesOrAuto, List };
+enum class ConfigKind : uint8_t { Text, Integer, IntegerOrAuto, Bytes, BytesOrAuto, List };
 
 // The section of what tests set: it is checked and printed, and in no document.
 inline constexpr std::string_view kDebugSection = "debug";
 
 // Where a key's value lives in a DaemonConfig.
-using ConfigField = std::variant<std::string*, uint16_t*, uint32_t*, uint64_t*,
+using ConfigField = std::variant<std::string*, uint32_t*, uint64_t*, std::optional<uint16_t>*,
                                  std::optional<uint64_t>*, std::vector<std::string>*>;
 
 // One key: parsing, checking, --set, --print-config, reloading and the documentation are all driven

@@ -55,6 +55,22 @@ Status set_number(const ConfigKey& key, Result<uint64_t> value, DaemonConfig& co
   return Status::ok();
 }
 
+// `value`: of a text that is not "auto".
+template <typename Number>
+Status set_number_or_auto(const ConfigKey& key, std::string_view text, Result<uint64_t> value,
+                          DaemonConfig& config) {
+  std::optional<Number>& field = *std::get<std::optional<Number>*>(key.field(config));
+  if (text == kAuto) {
+    field.reset();
+    return Status::ok();
+  }
+  if (!value)
+    return make_status(StatusCode::InvalidArgument, "{}; or auto", value.status().message());
+  field = static_cast<Number>(*value);
+  BRAID_ASSERT(*field == *value, "the table's range does not fit the field");
+  return Status::ok();
+}
+
 }  // namespace
 
 std::string keys_of_section(std::string_view section) {
@@ -98,19 +114,10 @@ Status set_config_value(const ConfigKey& key, std::string_view text, DaemonConfi
       return set_number(key, parse_integer(text, key.min, key.max), config);
     case ConfigKind::Bytes:
       return set_number(key, parse_bytes(text, key.min, key.max), config);
-    case ConfigKind::BytesOrAuto: {
-      std::optional<uint64_t>& field = *std::get<std::optional<uint64_t>*>(key.field(config));
-      if (text == kAuto) {
-        field.reset();
-        return Status::ok();
-      }
-      const auto bytes = parse_bytes(text, key.min, key.max);
-      if (!bytes) {
-        return make_status(StatusCode::InvalidArgument, "{}; or auto", bytes.status().message());
-      }
-      field = *bytes;
-      return Status::ok();
-    }
+    case ConfigKind::IntegerOrAuto:
+      return set_number_or_auto<uint16_t>(key, text, parse_integer(text, key.min, key.max), config);
+    case ConfigKind::BytesOrAuto:
+      return set_number_or_auto<uint64_t>(key, text, parse_bytes(text, key.min, key.max), config);
     case ConfigKind::List:
       return set_config_list(key, split_list(text), config);
   }
@@ -125,6 +132,10 @@ std::string format_config_value(const ConfigKey& key, const DaemonConfig& config
       return *std::get<std::string*>(field);
     case ConfigKind::Integer:
       return std::to_string(load_number(field));
+    case ConfigKind::IntegerOrAuto: {
+      const std::optional<uint16_t>& number = *std::get<std::optional<uint16_t>*>(field);
+      return number ? std::to_string(*number) : kAuto;
+    }
     case ConfigKind::Bytes:
       return format_bytes(load_number(field));
     case ConfigKind::BytesOrAuto: {
@@ -141,6 +152,8 @@ std::string format_config_range(const ConfigKey& key) {
   switch (key.kind) {
     case ConfigKind::Integer:
       return fmt::format("{} to {}", key.min, key.max);
+    case ConfigKind::IntegerOrAuto:
+      return fmt::format("{} to {}, or auto", key.min, key.max);
     case ConfigKind::Bytes:
       return fmt::format("{} to {}", format_bytes(key.min), format_bytes(key.max));
     case ConfigKind::BytesOrAuto:

@@ -101,10 +101,10 @@ ListenCheck check_listening(const DaemonConfig& config, const std::string& node_
   note(socket_trouble(config.client.socket));
   const std::string control = resolve_listen(config, node_address);
   if (!config.control.cluster_key_file.empty() && !control.empty())
-    note(port_trouble("control.port", control, config.control.port,
+    note(port_trouble("control.port", control, config.control.port.value_or(0),
                       "another port, the same on all nodes"));
   if (config.metrics.port != 0)
-    note(port_trouble("metrics.port", config.metrics.address, config.metrics.port,
+    note(port_trouble("metrics.port", config.metrics.address, config.metrics.port.value_or(0),
                       "another port, or 0 for no metrics"));
   return check;
 }

@@ -96,8 +96,10 @@ std::string tell_origin(const std::string& message, const ConfigOrigins& origins
 
 LoadedConfig parse_config(std::string_view yaml, const std::string& name,
                           const std::vector<std::string>& settings,
-                          const std::vector<std::string>& environment) {
+                          const std::vector<std::string>& environment,
+                          const DaemonConfig& defaults) {
   LoadedConfig loaded;
+  loaded.config = defaults;
   read_config_yaml(yaml, name, loaded.config, loaded.origins, loaded.errors);
   finish(settings, environment, loaded);
   return loaded;
@@ -105,11 +107,13 @@ LoadedConfig parse_config(std::string_view yaml, const std::string& name,
 
 LoadedConfig load_config(const std::optional<std::string>& file,
                          const std::vector<std::string>& settings,
-                         const std::vector<std::string>& environment) {
-  if (!file) return parse_config("", "", settings, environment);
+                         const std::vector<std::string>& environment,
+                         const DaemonConfig& defaults) {
+  if (!file) return parse_config("", "", settings, environment, defaults);
   const auto text = read_file(*file, kConfigFileBytesMax);
-  if (text) return parse_config(*text, *file, settings, environment);
+  if (text) return parse_config(*text, *file, settings, environment, defaults);
   LoadedConfig loaded;
+  loaded.config = defaults;
   loaded.errors.push_back(text.status().message());
   finish(settings, environment, loaded);
   return loaded;

@@ -26,17 +26,19 @@ struct LoadedConfig {
 // "file:line: key: …". A key that nobody has set: "key (its default): …".
 std::string tell_origin(const std::string& message, const ConfigOrigins& origins);
 
-// The defaults, over them `file` (nothing: no file), over that the variables of `environment`
+// `defaults`, over them `file` (nothing: no file), over that the variables of `environment`
 // ("NAME=VALUE": select_environment), and over those each "KEY=VALUE" of `settings`, the last one
 // winning.
 LoadedConfig load_config(const std::optional<std::string>& file,
                          const std::vector<std::string>& settings,
-                         const std::vector<std::string>& environment = {});
+                         const std::vector<std::string>& environment = {},
+                         const DaemonConfig& defaults = {});
 
 // The same for text that is at hand; `name` stands for the file in errors.
 LoadedConfig parse_config(std::string_view yaml, const std::string& name,
                           const std::vector<std::string>& settings,
-                          const std::vector<std::string>& environment = {});
+                          const std::vector<std::string>& environment = {},
+                          const DaemonConfig& defaults = {});
 
 // The file to read when the command line names none: the default one if it exists.
 std::optional<std::string> find_default_config_file();

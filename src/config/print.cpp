@@ -45,6 +45,8 @@ const char* kind_name(ConfigKind kind) {
       return "text";
     case ConfigKind::Integer:
       return "integer";
+    case ConfigKind::IntegerOrAuto:
+      return "integer or auto";
     case ConfigKind::Bytes:
       return "size";
     case ConfigKind::BytesOrAuto:

@@ -23,7 +23,7 @@
 namespace braid {
 
 struct JobManagerOptions {
-  uint16_t control_port = 7410;      // of every coordinator
+  uint16_t control_port = 7410;      // of coordinators whose port trainers do not name
   bool listens_on_loopback = false;  // this node's address is a loopback address
   std::string why_own_host_only;     // see config/rails.h; empty: other nodes reach this one
   uint32_t jobs_max = 64;

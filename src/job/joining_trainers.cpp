@@ -2,6 +2,7 @@
 #include "job/joining_trainers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_set>
 
 #include "base/local_host.h"
@@ -35,15 +36,32 @@ void JoiningTrainers::add(Session& session) {
 
 void JoiningTrainers::find_coordinator(uint64_t id) {
   const Session& session = joining_.at(id).session;
-  if (is_this_node(session.request().master_address)) return join(id, control_plane_.self());
+  const Place master = place_of(session);
+  if (is_this_node(master)) return join(id, control_plane_.self());
   control_plane_.connect_for(
-      session.credentials().uid, session.request().master_address, options_.control_port,
+      session.credentials().uid, master.host, master.port,
       lifetime_.guard([this, id](const Result<Peer>& peer) { join(id, peer); }));
 }
 
-bool JoiningTrainers::is_this_node(const std::string& master_address) const {
-  if (is_loopback_host(master_address)) return !options_.listens_on_loopback;
-  return is_local_host(master_address);
+// "10.0.0.1", "10.0.0.1:45123", or an IPv6 address, which names no port.
+JoiningTrainers::Place JoiningTrainers::place_of(const Session& session) const {
+  const std::string& master = session.request().master_address;
+  const size_t colon = master.find(':');
+  if (colon == std::string::npos || colon != master.rfind(':'))
+    return {master, options_.control_port};
+  uint16_t port = 0;
+  const char* end = master.data() + master.size();
+  const auto [rest, error] = std::from_chars(master.data() + colon + 1, end, port);
+  const bool is_port = error == std::errc() && rest == end && port != 0;
+  return is_port ? Place{master.substr(0, colon), port} : Place{master, options_.control_port};
+}
+
+// Another port of this host is that of another daemon: two users have one each.
+bool JoiningTrainers::is_this_node(const Place& master) const {
+  if (master.port != options_.control_port && master.port != control_plane_.self().port)
+    return false;
+  if (is_loopback_host(master.host)) return !options_.listens_on_loopback;
+  return is_local_host(master.host);
 }
 
 void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
@@ -81,7 +99,7 @@ void JoiningTrainers::join(uint64_t id, const Result<Peer>& coordinator) {
 Status JoiningTrainers::check_coordinator(const Session& session, const Peer& found) const {
   if (session.request().master_node == 0 || session.request().master_node == found.id)
     return Status::ok();
-  const std::string& master = session.request().master_address;
+  const std::string master = place_of(session).host;
   const bool is_self = found.id == control_plane_.self().id;
   if (is_self && is_loopback_host(master)) {
     return make_status(
@@ -110,7 +128,8 @@ Status JoiningTrainers::check_coordinator(const Session& session, const Peer& fo
 
 // Each node takes a loopback address for itself, so ranks of several nodes never meet.
 std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const {
-  if (!is_loopback_host(session.request().master_address)) return {};
+  const Place master = place_of(session);
+  if (!is_loopback_host(master.host)) return {};
   if (!options_.why_own_host_only.empty()) {
     return fmt::format("; the braidd of node '{}' serves its own host only, for {}",
                        control_plane_.self().name, options_.why_own_host_only);
@@ -118,7 +137,7 @@ std::string JoiningTrainers::why_ranks_are_missing(const Session& session) const
   return fmt::format(
       "; their master is {}, which each node takes for another node: if the missing ranks are on "
       "other nodes, give all ranks the address of rank 0's node",
-      session.request().master_address);
+      master.host);
 }
 
 void JoiningTrainers::give_up(uint64_t id, const Status& reason) {

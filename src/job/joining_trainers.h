@@ -31,7 +31,7 @@ class JoiningTrainers {
   static constexpr uint32_t kGraceMs = 3'000;
 
   struct Options {
-    uint16_t control_port = 0;         // of every coordinator
+    uint16_t control_port = 0;         // of coordinators whose port trainers do not name
     bool listens_on_loopback = false;  // this node's address is a loopback address
     std::string why_own_host_only;     // see config/rails.h; empty: other nodes reach this one
     CutSettings cut;                   // of this node's engines
@@ -67,7 +67,13 @@ class JoiningTrainers {
   void find_coordinator(uint64_t id);
   void join(uint64_t id, const Result<Peer>& coordinator);
   void give_up(uint64_t id, const Status& reason);
-  bool is_this_node(const std::string& master_address) const;
+  // Where a coordinator's daemon listens.
+  struct Place {
+    std::string host;
+    uint16_t port = 0;
+  };
+  Place place_of(const Session& session) const;
+  bool is_this_node(const Place& master) const;
   Status check_coordinator(const Session& session, const Peer& found) const;
   std::string why_ranks_are_missing(const Session& session) const;
 

@@ -83,7 +83,7 @@ TEST_F(ListenCheckTest, NamesWhatIsInTheSocketsPlace) {
 
 TEST_F(ListenCheckTest, NamesPortsThatAreTaken) {
   config_.metrics.port = take_port();
-  const std::string port = std::to_string(config_.metrics.port);
+  const std::string port = std::to_string(*config_.metrics.port);
   EXPECT_THAT(troubles(),
               ElementsAre(AllOf(StartsWith("metrics.port: " + port + " is taken at 127.0.0.1; "),
                                 HasSubstr("ss -ltnp 'sport = :" + port + "'"),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "config/config_keys.h"
+#include "config/personal.h"
 #include "temporary_file.h"
 
 namespace braid {
@@ -52,6 +53,23 @@ TEST(LoadConfig, SettingsBeatTheFileAndTheLastOneWins) {
   EXPECT_EQ(loaded.config.metrics.port, 1);
 }
 
+TEST(LoadConfig, TheKernelMayChoosePorts) {
+  const LoadedConfig loaded =
+      parse_config("metrics: {port: auto}\n", "f.yaml", {"control.port=auto"});
+  ASSERT_TRUE(loaded.is_ok()) << loaded.error_text();
+  EXPECT_EQ(loaded.config.metrics.port, std::nullopt);
+  EXPECT_EQ(loaded.config.control.port, std::nullopt);
+}
+
+TEST(LoadConfig, WhatIsSetBeatsOtherDefaultsToo) {
+  const DaemonConfig defaults = personal_defaults("/mine");
+  const LoadedConfig loaded = load_config(std::nullopt, {"metrics.port=0"}, {}, defaults);
+  ASSERT_TRUE(loaded.is_ok()) << loaded.error_text();
+  DaemonConfig expected = defaults;
+  expected.metrics.port = 0;
+  EXPECT_EQ(loaded.config, expected);
+}
+
 TEST(LoadConfig, AllErrorsAreReportedAtOnceWithTheirLines) {
   EXPECT_EQ(errors_of("node:\n"
                       "  nam: x\n"
@@ -64,7 +82,7 @@ TEST(LoadConfig, AllErrorsAreReportedAtOnceWithTheirLines) {
                       "log: {level: loud}\n",
                       {"metrics.port=x"}),
             Strings({"f.yaml:2: node.nam: unknown key; did you mean 'node.name'?",
-                     "f.yaml:4: control.port: 70000 is out of range; use 1 to 65535",
+                     "f.yaml:4: control.port: 70000 is out of range; use 1 to 65535; or auto",
                      "f.yaml:6: transport.flows_per_link: 'many' is not a whole number; use one "
                      "from 0 to 128",
                      "f.yaml:8: bogus: unknown key; the sections are node, control, client, "
@@ -72,7 +90,8 @@ TEST(LoadConfig, AllErrorsAreReportedAtOnceWithTheirLines) {
                      "debug; braidd --print-config shows all keys",
                      "f.yaml:9: log.level: 'loud' is no log level; use trace, debug, info, warn or "
                      "error",
-                     "--set metrics.port: 'x' is not a whole number; use one from 0 to 65535"}));
+                     "--set metrics.port: 'x' is not a whole number; use one from 0 to 65535; or "
+                     "auto"}));
 }
 
 // Where it is, what it is, and what would be right.

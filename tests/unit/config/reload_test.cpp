@@ -39,7 +39,8 @@ TEST(DiffConfig, NoticesEveryKey) {
             *field = static_cast<Value>(*field + 1);
           } else if constexpr (std::is_same_v<Value, std::string>) {
             *field += "x";
-          } else if constexpr (std::is_same_v<Value, std::optional<uint64_t>>) {
+          } else if constexpr (std::is_same_v<Value, std::optional<uint64_t>> ||
+                               std::is_same_v<Value, std::optional<uint16_t>>) {
             *field = 1;
           } else {
             field->push_back("x");

@@ -40,10 +40,11 @@ class FakeControlPlane final : public ControlPlane {
   void remove_peer(NodeId id) { peers_.erase(id); }
 
   const Peer& self() const override { return self_; }
-  void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t,
+  void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t port,
                    ConnectCallback callback) override {
     connected_for.push_back(user);
     connects.push_back(host);
+    connected_ports.push_back(port);
     Result<Peer> result = Status(StatusCode::Unavailable, "nobody listens at '" + host + "'");
     for (const auto& [id, peer] : peers_) {
       if (peer.address == host) result = peer;
@@ -101,6 +102,7 @@ class FakeControlPlane final : public ControlPlane {
   std::vector<Sent> sent;
   std::map<NodeId, uint64_t> round_trips;  // nanoseconds
   std::vector<std::string> connects;
+  std::vector<uint16_t> connected_ports;
   std::vector<std::optional<uint32_t>> connected_for;
 
  private:

@@ -106,5 +106,29 @@ TEST_F(JobManagerReachTest, LinksAreInUseAsLongAsTheirJob) {
   EXPECT_FALSE(transport_.used_links.has_value()) << "an idle daemon sleeps";
 }
 
+// A coordinator's daemon whose port the kernel has chosen says it with its address.
+TEST_F(JobManagerReachTest, AMasterMayNameItsPort) {
+  const Peer there{99, "there", "10.0.0.99", 45123};
+  control_plane_.add_peer(there);
+  add_trainer().open("named", 0, 2, "10.0.0.99:45123");
+  add_trainer().open("plain", 0, 2, "10.0.0.99");
+  add_trainer().open("no port", 0, 2, "10.0.0.99:0x1");
+  wait_for([&] { return control_plane_.connects.size() >= 3; });
+  EXPECT_EQ(control_plane_.connects[0], "10.0.0.99");
+  EXPECT_EQ(control_plane_.connected_ports[0], 45123);
+  EXPECT_EQ(control_plane_.connects[1], "10.0.0.99");
+  EXPECT_EQ(control_plane_.connected_ports[1], 7410);
+  EXPECT_EQ(control_plane_.connects[2], "10.0.0.99:0x1");
+}
+
+TEST_F(JobManagerReachTest, AnotherPortOfThisHostIsAnotherDaemon) {
+  add_trainer().open("of another", 0, 2, "127.0.0.1:45123");
+  wait_for([&] { return !control_plane_.connects.empty(); });
+  EXPECT_EQ(control_plane_.connected_ports[0], 45123);
+  add_trainer().open("own", 0, 1, "127.0.0.1:7410");
+  wait_for([&] { return manager_->jobs().size() == 1; });
+  EXPECT_EQ(std::ranges::count(control_plane_.connected_ports, 7410), 0);
+}
+
 }  // namespace
 }  // namespace braid
