@@ -137,7 +137,7 @@ def test_all_variables_that_a_trainer_reads_are_known():
     sys.path.insert(0, str(REPOSITORY / "python"))
     from braid.torch.environment.variables import NAMES
 
-    read = re.compile(r"(?:getenv\(|environ(?:\.get)?[(\[]|VARIABLE = |is_on\()[\"'](BRAID_\w+)[\"']")
+    read = re.compile(r"(?:getenv\(|environ(?:\.get)?[(\[]|VARIABLE = |Variable = |is_on\()[\"'](BRAID_\w+)[\"']")
     sources = [
         *(REPOSITORY / "python").rglob("*.py"), *(REPOSITORY / "client" / "src").rglob("*.cpp"),
         REPOSITORY / "src" / "gpu" / "nccl.cpp",

@@ -74,7 +74,7 @@ def test_where_the_daemon_of_rank_0_is_not_reached_the_way_that_torch_takes_is_n
         return "10.78.77.2"
 
     store = dist.HashStore()
-    store.set("braid/job/1", "the name\n192.168.1.1\n7\nthesecret")
+    store.set("braid/job/1", "the name\n192.168.1.1\n7\nthesecret\na\n-\n-")
     monkeypatch.setenv("MASTER_ADDR", "10.78.77.1")
     monkeypatch.setattr(creation, "local_address", own_end)
     assert "MASTER_ADDR 10.78.77.1, which this node reaches from 10.78.77.2" in refused(store, 1)[0]
@@ -90,7 +90,7 @@ def test_who_comes_after_rank_0_has_given_up_is_told_so(refused):
 
 def test_why_a_rank_cannot_come_is_told_without_the_token(refused):
     store = dist.HashStore()
-    store.set("braid/job/1", "the name\n127.0.0.1\n0\nthesecret")
+    store.set("braid/job/1", "the name\n127.0.0.1\n0\nthesecret\na\n-\n-")
     refused(store, 1)
     assert store.get("braid/failure/1").decode() == (
         "1\nUnavailableError: no daemon at 127.0.0.1 for (the job's token)"

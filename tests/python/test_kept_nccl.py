@@ -56,8 +56,9 @@ def test_a_job_on_one_node_keeps_nccl(asked):
 )  # fmt: skip
 def test_the_launcher_says_whether_all_ranks_are_on_one_node(monkeypatch, variable, value, keeps):
     from braid.torch.attach import within_nodes
+    from braid.torch.group import launched
 
-    for each in (*within_nodes._LOCAL_SIZES, "WORLD_SIZE"):
+    for each in (*launched.LOCAL_SIZES, "WORLD_SIZE"):
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(variable, value)
     monkeypatch.setattr(within_nodes, "_has_nccl", lambda: True)

@@ -26,7 +26,8 @@ Without --nproc-per-node it starts no ranks: the script runs in this process, so
   torchrun --nproc-per-node 8 --no-python braid-run train.py --epochs 3     torchrun's other options, several nodes
   srun braid-run train.py --epochs 3         RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT are set
 
-The daemon's socket is $BRAID_SOCKET (default /run/braid/braidd.sock).
+The daemon's socket is $BRAID_SOCKET (default /run/braid/braidd.sock). Where no daemon answers, one is started for
+this run: on each node, for this user alone. BRAID_PERSONAL=0 prevents that.
 """
 
 

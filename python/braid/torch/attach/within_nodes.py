@@ -9,7 +9,6 @@ the ranks of the default group have told each other, of their nodes, through its
 from __future__ import annotations
 
 import logging
-import os
 import time
 import weakref
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from torch.distributed import DistBackendError, GroupMember
 
 from braid import BraidError
 from braid.torch.attach.replacing import names_of
+from braid.torch.group.launched import local_size, number_of
 from braid.torch.group.nodes import identity_of_node
 from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.group.stores import key_comes
@@ -30,14 +30,6 @@ _log = logging.getLogger("braid")
 # What torch takes where GPUs are there and nobody says which backend.
 _CHOICE_OF_TORCH = "cpu:gloo,cuda:nccl"
 _NO_NCCL = "no NCCL"
-# Where torchrun, Open MPI, MPICH and srun say how many ranks this node has; srun's is no number where
-# there are several nodes.
-_LOCAL_SIZES = (
-    "LOCAL_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "MPI_LOCALNRANKS",
-    "SLURM_STEP_TASKS_PER_NODE",
-)
 
 # Which backends scripts have asked for instead of braid, by the group that they got.
 _asked: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -50,8 +42,8 @@ def default_keeps_nccl(asked: Any, world_size: int | None) -> bool:
     if not (_asks_for_nccl(asked or _CHOICE_OF_TORCH) and _has_nccl()):
         return False
     if world_size in (None, -1):
-        world_size = _number("WORLD_SIZE")
-    return world_size is not None and world_size == _local_size()
+        world_size = number_of("WORLD_SIZE")
+    return world_size is not None and world_size == local_size()
 
 
 def note_default(asked: Any, *, keeps_nccl: bool) -> None:
@@ -85,7 +77,7 @@ def kept_backend(asked: Any, ranks: Sequence[int] | None, parent: Any = None) ->
     if isinstance(default, BraidProcessGroup):
         keeps = _share_a_node(default, among)
     else:
-        keeps = default.size() == _local_size()
+        keeps = default.size() == local_size()
     if keeps and default.rank() == min(among):
         _tell(len(among))
     return asked if keeps else None
@@ -131,17 +123,6 @@ def _has_nccl() -> bool:
 
 def _key(rank: int) -> str:
     return f"node of rank {rank}"
-
-
-def _number(variable: str) -> int | None:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isascii() and text.isdecimal() else None
-
-
-def _local_size() -> int | None:
-    """How many ranks the launcher has started on this node."""
-    name = next((each for each in _LOCAL_SIZES if each in os.environ), "")
-    return _number(name)
 
 
 def _tell(size: int) -> None:

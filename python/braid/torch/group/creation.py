@@ -23,7 +23,8 @@ from torch.distributed import (
 from braid import BraidError, Job, Master, master
 from braid.torch.environment.logs import announce
 from braid.torch.group.arrivals import Arrivals, printable
-from braid.torch.group.gloo import LOOPBACK, local_address
+from braid.torch.group.gloo import LOOPBACK, host_of, local_address
+from braid.torch.group.personal import Decision, decide, follow
 from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.group.stores import key_comes, underlying
 from braid.torch.group.unheard import tell_unheard
@@ -56,10 +57,11 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
 
 
 class _Proposal:
-    """The job's name, its master and its token, which rank 0 chooses and says through the store.
+    """The job's name, its master and its token, which rank 0 chooses and says through the store, and
+    whether the run has daemons of its own, with their key.
 
-    The name is new each time, so runs and groups never meet by accident, and the token is random, so
-    nobody joins who did not have the store while the group was made: it does not stay there.
+    The name is new each time, so runs and groups never meet by accident, and token and key are random, so
+    nobody joins who did not have the store while the group was made: they do not stay there.
     """
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
@@ -73,6 +75,7 @@ class _Proposal:
         self.job = ""
         self._where = Master("", 0)
         self._token = ""
+        self._key_of_run = ""
 
     def join(self) -> Job:
         """Opens the job. On rank 0 the token then leaves the store: all ranks have read it, or it is
@@ -99,7 +102,8 @@ class _Proposal:
         """For the error of a daemon that does not reach rank 0's: the network over which torch does."""
         address = os.environ.get("MASTER_ADDR", "")
         own = local_address(address)
-        if self._where.address not in (address, "") and self._where.address in str(error) and own != LOOPBACK:
+        host = host_of(self._where.address)
+        if host not in (address, "") and host in str(error) and own != LOOPBACK:
             return f". torch meets at MASTER_ADDR {address}, which this node reaches from {own}"
         return ""
 
@@ -121,8 +125,9 @@ class _Proposal:
         """What ends the group on rank 0 ends it on all ranks, with the same words. What ends it on
         another rank ends it on rank 0, or on those who still wait for rank 0."""
         reason = f"{type(error).__name__}: {error}"
-        if self._token:
-            reason = reason.replace(self._token, "(the job's token)")
+        for secret, what in ((self._token, "token"), (self._key_of_run, "cluster key")):
+            if secret:
+                reason = reason.replace(secret, f"(the job's {what})")
         with contextlib.suppress(Exception):  # The first error is the one to tell.
             if self._rank == 0:
                 said = _GIVEN_UP + printable(reason)
@@ -144,10 +149,11 @@ class _Proposal:
             )
 
     def _choose(self) -> None:
-        name = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
+        self.job = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
         _close_to_others(self._store)
+        decision = decide(self._size)
         where = _choose_master()
-        lines = (name, where.address, str(where.node), secrets.token_hex(32))
+        lines = (self.job, where.address, str(where.node), secrets.token_hex(32), *decision.lines())
         self._store.set(self._key, "\n".join(lines))
 
     def _read(self) -> None:
@@ -160,8 +166,12 @@ class _Proposal:
             )
         said = self._store.get(self._key).decode()
         self._raise_if_given_up(said)
-        self.job, address, node, self._token = said.split("\n")
+        self.job, address, node, self._token, *decided = said.split("\n")
         self._where = Master(address, int(node))
+        decision = Decision.of_lines(*decided)
+        self._key_of_run = decision.run.key if decision.run is not None else ""
+        if self._rank != 0:
+            follow(decision)
 
 
 def _close_to_others(store: Store) -> None:

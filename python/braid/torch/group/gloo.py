@@ -44,7 +44,7 @@ class InnerGloo:
         callbacks: CallbackThreads,
     ) -> None:  # fmt: skip
         self._store = PrefixStore("braid/gloo", store)
-        self._make_gloo = partial(make_gloo, job.master_address)
+        self._make_gloo = partial(make_gloo, host_of(job.master_address))
         self.watch = JobWatch(job)
         self._contacts = FirstContacts(store, rank, self.watch)
         self._collectives = GlooCollectives(self.watch, callbacks, job.name)
@@ -167,6 +167,12 @@ def make_gloo(
         where = {"hostname": local_address(os.environ.get("MASTER_ADDR"), master)}
     options._devices = [ProcessGroupGloo.create_device(**where, **device_options)]
     return ProcessGroupGloo(store, rank, size, options)
+
+
+def host_of(master_address: str) -> str:
+    """A daemon's address without its port, which not every one has: an IPv6 address has none."""
+    host, colon, port = master_address.partition(":")
+    return master_address if ":" in port else host if colon else master_address
 
 
 def local_address(*peers: str | None) -> str:

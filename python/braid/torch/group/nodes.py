@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch.distributed import PrefixStore
 
+from braid._personal import SYSTEM_SOCKET
 from braid.torch.group.creation import create_group
 from braid.torch.group.process_group import BraidProcessGroup
 
-_SOCKET = "/run/braid/braidd.sock"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DIGEST_BYTES = 32
 
@@ -38,7 +38,7 @@ def node_group(group: BraidProcessGroup) -> BraidProcessGroup | None:
 def identity_of_node(group: BraidProcessGroup) -> bytes:
     """The same for ranks of one daemon. Containers of one host have names of their own and share the
     daemon's socket; hosts may have the same name."""
-    path = group.engine.job.socket_path or os.environ.get("BRAID_SOCKET") or _SOCKET
+    path = group.engine.job.socket_path or os.environ.get("BRAID_SOCKET") or SYSTEM_SOCKET
     boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else os.uname().nodename
     try:
         status = os.stat(path)
