@@ -4,13 +4,18 @@
 #include "base/log.h"
 #include "config/load.h"
 #include "config/reload.h"
+#include "config/secret_file.h"
 
 namespace braid {
 
 std::optional<DaemonConfig> reload_config(const DaemonInvocation& invocation,
                                           const DaemonConfig& running) {
-  const LoadedConfig loaded = load_config(invocation.config_file, invocation.settings,
-                                          invocation.environment, invocation.defaults);
+  LoadedConfig loaded = load_config(invocation.config_file, invocation.settings,
+                                    invocation.environment, invocation.defaults);
+  if (loaded.config.page.access.starts_with('/')) {
+    if (const auto token = load_page_token(loaded.config.page.access); !token)
+      loaded.errors.push_back(tell_origin(token.status().message(), loaded.origins));
+  }
   for (const std::string& error : loaded.errors)
     BRAID_LOG_ERROR("SIGHUP: nothing was changed, the new configuration is wrong: {}", error);
   if (!loaded.is_ok()) return std::nullopt;

@@ -305,8 +305,18 @@ void Daemon::stop() {
 void Daemon::reload() {
   auto merged = reload_config(invocation_, config_);
   if (!merged) return;
+  // The file may have another token now.
+  auto page = page_options(*merged, node_name_);
+  if (!page) return BRAID_LOG_ERROR("SIGHUP: nothing was changed: {}", page.status().message());
+  if (merged->log.format != config_.log.format) set_log_format(log_options(*merged));
   config_ = std::move(*merged);
+  if (page_ != nullptr) page_->set_access(std::move(page->access));
   (void)set_log_level(config_.log.level);  // load_config has checked it
+  quotas_->set_limits(user_limits(config_));
+  GuardOptions guard = guard_options(config_);
+  guard.board = &guard_board_;
+  jobs_->set_guard(guard);
+  jobs_->set_arena_bytes_max(config_.client.arena_bytes_max, result_bytes_max(config_));
   jobs_->set_operation_timeout_ms(config_.collective.operation_timeout_ms);
   jobs_->set_progress_seconds(config_.debug.progress_seconds);
 }
@@ -368,6 +378,7 @@ void Daemon::publish_gauges() {
   }
   store(gauges_.operation_bytes, job_counters_.operation_bytes);
   store(gauges_.result_memory_bytes, quotas_->result_bytes());
+  store(gauges_.result_memory_max, quotas_->memory_of_all());
   for (size_t i = 0; i < job_counters_.operations.size(); ++i)
     store(gauges_.operations[i], job_counters_.operations[i]);
   for (size_t i = 0; i < job_counters_.failures.size(); ++i)

@@ -47,6 +47,8 @@ class Samples {
     add(Metric::OperationsPending, gauges.operations_pending);
     add(Metric::OperationBytes, gauges.operation_bytes);
     add(Metric::ResultMemory, gauges.result_memory_bytes);
+    if (const uint64_t max = gauges.result_memory_max; max != UINT64_MAX)
+      add(Metric::ResultMemoryMax, max);
     add(Metric::RejectedConnections, gauges.rejected_clients, {"client"});
     add(Metric::RejectedConnections, gauges.rejected_peers, {"control"});
     add(Metric::DescriptorsClosing, gauges.descriptors_closing);

@@ -39,6 +39,7 @@ struct DaemonGauges {
   std::atomic<uint64_t> operations_pending{0};
   std::atomic<uint64_t> operation_bytes{0};
   std::atomic<uint64_t> result_memory_bytes{0};
+  std::atomic<uint64_t> result_memory_max{UINT64_MAX};  // this: there is no bound
   std::atomic<uint64_t> rejected_clients{0};
   std::atomic<uint64_t> descriptors_closing{0};
   std::atomic<uint64_t> rejected_peers{0};

@@ -53,6 +53,15 @@ TransferSettings transfer_settings(const DaemonConfig& config) {
   return settings;
 }
 
+// The part of what the process may have open that is for one purpose.
+size_t share_of_descriptors(rlim_t divisor, rlim_t min, rlim_t max) {
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / divisor, min, max)
+                                                 : min;
+}
+
+}  // namespace
+
 GuardOptions guard_options(const DaemonConfig& config) {
   GuardOptions guard;
   guard.every_steps = config.debug.guard_every_steps;
@@ -66,15 +75,6 @@ GuardOptions guard_options(const DaemonConfig& config) {
   }
   return guard;
 }
-
-// The part of what the process may have open that is for one purpose.
-size_t share_of_descriptors(rlim_t divisor, rlim_t min, rlim_t max) {
-  rlimit files{};
-  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? std::clamp(files.rlim_cur / divisor, min, max)
-                                                 : min;
-}
-
-}  // namespace
 
 PollingMode polling_mode(const DaemonConfig& config) {
   return *parse_polling_mode(config.node.polling);  // load_config has checked it
@@ -281,9 +281,6 @@ std::vector<MetricSample> constant_samples(const std::string& transport,
       {Metric::StartTime, {}, started},
       {Metric::JobsMax, {}, static_cast<double>(config.debug.jobs_max)},
       {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};
-  // Where nobody knows how much memory there is, there is no bound.
-  if (const uint64_t bytes = user_limits(config).memory_of_all; bytes != UINT64_MAX)
-    samples.push_back({Metric::ResultMemoryMax, {}, static_cast<double>(bytes)});
   return samples;
 }
 

@@ -11,10 +11,6 @@ namespace {
 // The server's threads that make or await data; the others are for health and metrics.
 constexpr uint32_t kDataAskersMax = WebServer::kThreads - 2;
 
-constexpr const char* kPageIsOff =
-    "braidd: metrics are at /metrics, health at /healthz and /readyz; the page is off "
-    "(page.access: off).";
-
 WebReply reply_of(std::string_view content_type, std::string body) {
   WebReply reply;
   reply.content_type = content_type;
@@ -45,29 +41,25 @@ Result<std::unique_ptr<DaemonPage>> DaemonPage::create(Loop& loop, const Clock& 
                                                        DaemonPageOptions options,
                                                        DaemonPageSources sources) {
   std::unique_ptr<DaemonPage> page(new DaemonPage(loop, clock, std::move(sources)));
-  const PageMode mode = options.access.mode;
   auto server = WebServer::create(
-      {std::move(options.address), options.port, std::move(options.access), page->routes(mode)});
+      {std::move(options.address), options.port, std::move(options.access), page->routes()});
   if (!server) return server.status();
   page->server_ = std::move(server).value();
   return page;
 }
 
-std::vector<WebRoute> DaemonPage::routes(PageMode mode) {
+std::vector<WebRoute> DaemonPage::routes() {
   std::vector<WebRoute> routes = {
       {"/healthz", WebAccess::Open, [this](const WebRequest&) { return health(); }},
       {"/readyz", WebAccess::Open, [this](const WebRequest&) { return readiness(); }},
       {"/metrics", WebAccess::Open, [this](const WebRequest&) {
          return reply_of(kMetricsContentType, metrics_text(sources_.metrics));
        }}};
-  if (mode == PageMode::Off) {
-    routes.push_back(
-        {"/", WebAccess::Open, [](const WebRequest&) { return text_reply(200, kPageIsOff); }});
-  } else {
-    add_page_routes(routes);
-  }
+  add_page_routes(routes);
   return routes;
 }
+
+void DaemonPage::set_access(PageAccessOptions access) { server_->set_access(std::move(access)); }
 
 void DaemonPage::add_page_routes(std::vector<WebRoute>& routes) {
   for (const PageFile& file : page_files()) {

@@ -79,12 +79,14 @@ class DaemonPage {
   DaemonPage& operator=(const DaemonPage&) = delete;
   ~DaemonPage();
 
+  // Other rules about who may read the page, for requests to come.
+  void set_access(PageAccessOptions access);
   void set_phase(DaemonPhase phase) { phase_ = phase; }
   uint16_t port() const { return server_->port(); }
 
  private:
   DaemonPage(Loop& loop, const Clock& clock, DaemonPageSources sources);
-  std::vector<WebRoute> routes(PageMode mode);
+  std::vector<WebRoute> routes();
   void add_page_routes(std::vector<WebRoute>& routes);
   WebReply health();
   WebReply readiness();

@@ -6,7 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
+#include <spdlog/sinks/sink.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -114,11 +117,46 @@ std::shared_ptr<spdlog::sinks::sink> sink_of(const LogOptions& options) {
   return sink;
 }
 
+// Passes lines on to a sink that may be replaced while other threads log.
+class ReplaceableSink final : public spdlog::sinks::sink {
+ public:
+  explicit ReplaceableSink(std::shared_ptr<spdlog::sinks::sink> first) : sink_(std::move(first)) {}
+
+  void replace(std::shared_ptr<spdlog::sinks::sink> next) {
+    const std::lock_guard lock(mutex_);
+    sink_ = std::move(next);
+  }
+  void log(const spdlog::details::log_msg& message) override { current()->log(message); }
+  void flush() override { current()->flush(); }
+  // Each sink has the formatter that it was made with.
+  void set_pattern(const std::string& /*pattern*/) override {}
+  void set_formatter(std::unique_ptr<spdlog::formatter> /*formatter*/) override {}
+
+ private:
+  std::shared_ptr<spdlog::sinks::sink> current() {
+    const std::lock_guard lock(mutex_);
+    return sink_;
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<spdlog::sinks::sink> sink_;
+};
+
+std::shared_ptr<ReplaceableSink>& sink_in_use() {
+  static auto* sink = new std::shared_ptr<ReplaceableSink>;  // threads may log until the end
+  return *sink;
+}
+
 }  // namespace
 
 Status init_log(const LogOptions& options) {
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>("braid", sink_of(options)));
+  sink_in_use() = std::make_shared<ReplaceableSink>(sink_of(options));
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("braid", sink_in_use()));
   return set_log_level(options.level);
+}
+
+void set_log_format(const LogOptions& options) {
+  if (sink_in_use() != nullptr) sink_in_use()->replace(sink_of(options));
 }
 
 std::optional<LogFormat> parse_log_format(std::string_view name) {

@@ -62,6 +62,8 @@ struct LogOptions {
 // others are held back, and one line tells how many they were and what the last one said (see
 // repeated_lines.h).
 Status init_log(const LogOptions& options);
+// The format and the node of `options` from now on; the level stays. From the thread of init_log.
+void set_log_format(const LogOptions& options);
 Status set_log_level(const std::string& level);
 bool is_log_level(const std::string& level);
 std::optional<LogFormat> parse_log_format(std::string_view name);  // "auto", "text", "json"

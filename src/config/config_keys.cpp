@@ -149,21 +149,24 @@ constexpr std::array kKeys = {
     text("client.group", BRAID_FIELD(client.group), check_group, "the name of a group, or empty",
          "The socket belongs to this group: its members may train through this daemon. Empty: the "
          "daemon's own group."),
-    bytes("client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
-          "Most address space of a trainer's input arenas together, and of a job's results on this "
-          "node; memory is taken as it is used."),
-    number("client.user_jobs_max", BRAID_FIELD(client.user_jobs_max), 1, 4096,
-           "Most jobs of one user on this node at the same time, those included that wait for "
-           "ranks. This limit and the following ones of a user are for others than root and the "
-           "user as whom the daemon runs."),
-    bytes("client.user_arena_bytes_max", BRAID_FIELD(client.user_arena_bytes_max), kMiB, 64 * kTiB,
-          "Most that one user's input arenas have together: address space."),
-    bytes("client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
-          "Most memory of the daemon that one user has: the results of its jobs, inputs that were "
-          "never written before they were submitted, buffers (rings, unfinished messages, what "
-          "came early from other nodes), and what its processes keep of all that after their jobs, "
-          "together; 0: half of what the machine has, or of what the daemon's control group allows "
-          "it (MemoryMax) if that is less."),
+    reloadable(bytes(
+        "client.arena_bytes_max", BRAID_FIELD(client.arena_bytes_max), kMiB, 16 * kTiB,
+        "Most address space of a trainer's input arenas together, and of a job's results on this "
+        "node; memory is taken as it is used.")),
+    reloadable(number(
+        "client.user_jobs_max", BRAID_FIELD(client.user_jobs_max), 1, 4096,
+        "Most jobs of one user on this node at the same time, those included that wait for "
+        "ranks. This limit and the following ones of a user are for others than root and the "
+        "user as whom the daemon runs.")),
+    reloadable(bytes("client.user_arena_bytes_max", BRAID_FIELD(client.user_arena_bytes_max), kMiB,
+                     64 * kTiB, "Most that one user's input arenas have together: address space.")),
+    reloadable(bytes(
+        "client.user_result_bytes_max", BRAID_FIELD(client.user_result_bytes_max), 0, 16 * kTiB,
+        "Most memory of the daemon that one user has: the results of its jobs, inputs that were "
+        "never written before they were submitted, buffers (rings, unfinished messages, what "
+        "came early from other nodes), and what its processes keep of all that after their jobs, "
+        "together; 0: half of what the machine has, or of what the daemon's control group allows "
+        "it (MemoryMax) if that is less.")),
 
     list("transport.rails", BRAID_FIELD(transport.rails), check_rail, "network devices, or auto",
          "Network devices that carry flows; auto: the interface of the default route, else the one "
@@ -207,10 +210,11 @@ constexpr std::array kKeys = {
                       BRAID_FIELD(collective.operation_timeout_ms), 100, kDayMs,
                       "An operation for which trainers give no timeout fails its job after this "
                       "time, in milliseconds.")),
-    bytes("collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
-          "Most memory of the daemon that all users have, of what client.user_result_bytes_max "
-          "counts; 0: three quarters of what the machine has, or of what the daemon's control "
-          "group allows it (MemoryMax) if that is less."),
+    reloadable(bytes(
+        "collective.result_memory_max", BRAID_FIELD(collective.result_memory_max), 0, 16 * kTiB,
+        "Most memory of the daemon that all users have, of what client.user_result_bytes_max "
+        "counts; 0: three quarters of what the machine has, or of what the daemon's control "
+        "group allows it (MemoryMax) if that is less.")),
 
     text("plan.planner", BRAID_FIELD(plan.planner), check_planner,
          "the name of a planner, or first",
@@ -222,14 +226,15 @@ constexpr std::array kKeys = {
          "faster than the configured ones. on: a lattice around the best ones proposes them; "
          "portfolio: five searchers do, a lattice among them, to which a bandit gives the turns."),
 
-    list("guard.limits", BRAID_FIELD(guard.limits), check_guard_limit,
-         "residual=X, cosine=X and saturation=X; or none",
-         "What a codec may lose. Three measurements in a row beyond one of these limits, one in 64 "
-         "steps, send a group of tensors back to plain elements. residual: the largest norm of "
-         "what error feedback holds back, in norms of the gradient. cosine: the smallest cosine "
-         "between the sum that all ranks get and the exact one. saturation: the largest share of "
-         "elements that the codec cannot send: of 2bit those that still hold a whole threshold "
-         "back, of fp16 those that became infinite; not for codecs with full-every."),
+    reloadable(list(
+        "guard.limits", BRAID_FIELD(guard.limits), check_guard_limit,
+        "residual=X, cosine=X and saturation=X; or none",
+        "What a codec may lose. Three measurements in a row beyond one of these limits, one in 64 "
+        "steps, send a group of tensors back to plain elements. residual: the largest norm of "
+        "what error feedback holds back, in norms of the gradient. cosine: the smallest cosine "
+        "between the sum that all ranks get and the exact one. saturation: the largest share of "
+        "elements that the codec cannot send: of 2bit those that still hold a whole threshold "
+        "back, of fp16 those that became infinite; not for codecs with full-every.")),
 
     text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
          "The address /metrics and the page are served on."),
@@ -238,14 +243,14 @@ constexpr std::array kKeys = {
         "The TCP port /metrics and the page are served on; 0: not at all; auto: one that the "
         "kernel chooses, and the log names."),
 
-    text(
+    reloadable(text(
         "page.access", BRAID_FIELD(page.access), check_page_access,
         "off, loopback, or an absolute path",
         "Who may read the page. loopback: users of this node, from this node, each of them his own "
         "jobs, root and the daemon's user all. A path: everybody with the token in this file, from "
         "anywhere, with a view of all jobs; the token has 16 bytes or more, and the file is closed "
         "to "
-        "group and others."),
+        "group and others.")),
 
     number("gpu.watch_seconds", BRAID_FIELD(gpu.watch_seconds), 0, 3600,
            "How often the GPUs' clocks, temperatures and errors are read; 0: never. Where there is "
@@ -253,10 +258,11 @@ constexpr std::array kKeys = {
 
     reloadable(text("log.level", BRAID_FIELD(log.level), check_level,
                     "trace, debug, info, warn or error", "The least important lines to log.")),
-    text("log.format", BRAID_FIELD(log.format), check_log_format, "auto, text or json",
-         "How lines are written to stderr. auto: where systemd has connected it with the journal, "
-         "to that, with fields for job, rank, peer, rail and flow; else as text. json: one object "
-         "a line."),
+    reloadable(text(
+        "log.format", BRAID_FIELD(log.format), check_log_format, "auto, text or json",
+        "How lines are written to stderr. auto: where systemd has connected it with the journal, "
+        "to that, with fields for job, rank, peer, rail and flow; else as text. json: one object "
+        "a line.")),
 
     number(
         "debug.connect_timeout_ms", BRAID_FIELD(debug.connect_timeout_ms), 100, 600'000,
@@ -264,14 +270,14 @@ constexpr std::array kKeys = {
         "flows may take as long, or 5 s if that is more."),
     number("debug.jobs_max", BRAID_FIELD(debug.jobs_max), 1, 4096,
            "Most jobs with ranks on this node at the same time."),
-    number("debug.user_connections_max", BRAID_FIELD(debug.user_connections_max), 1, 4096,
-           "Most connections of one user's processes."),
-    number("debug.user_tensors_max", BRAID_FIELD(debug.user_tensors_max), 1, 1u << 30,
-           "Most tensors that one user's trainers have registered."),
-    number("debug.user_queries_max", BRAID_FIELD(debug.user_queries_max), 1, 1u << 16,
-           "Most queries (braidctl) of one user that wait for an answer."),
-    bytes("debug.result_bytes_max", BRAID_FIELD(debug.result_bytes_max), 0, 16 * kTiB,
-          "Size of a job's result memory on this node; 0: client.arena_bytes_max."),
+    reloadable(number("debug.user_connections_max", BRAID_FIELD(debug.user_connections_max), 1,
+                      4096, "Most connections of one user's processes.")),
+    reloadable(number("debug.user_tensors_max", BRAID_FIELD(debug.user_tensors_max), 1, 1u << 30,
+                      "Most tensors that one user's trainers have registered.")),
+    reloadable(number("debug.user_queries_max", BRAID_FIELD(debug.user_queries_max), 1, 1u << 16,
+                      "Most queries (braidctl) of one user that wait for an answer.")),
+    reloadable(bytes("debug.result_bytes_max", BRAID_FIELD(debug.result_bytes_max), 0, 16 * kTiB,
+                     "Size of a job's result memory on this node; 0: client.arena_bytes_max.")),
     list("debug.codecs", BRAID_FIELD(debug.codecs), check_codec, "names of codecs, none, or all",
          "What tensors may have; one with another codec is refused."),
     number("debug.slow_flow_percent", BRAID_FIELD(debug.slow_flow_percent), 0, 90,
@@ -291,8 +297,9 @@ constexpr std::array kKeys = {
          "What is not tuned."),
     number("debug.tune_steps", BRAID_FIELD(debug.tune_steps), 30, 3000,
            "Most steps of a job that are measured to tune it."),
-    number("debug.guard_every_steps", BRAID_FIELD(debug.guard_every_steps), 0, 1'000'000'000,
-           "What codecs lose is measured in one of so many steps; 0: never."),
+    reloadable(number("debug.guard_every_steps", BRAID_FIELD(debug.guard_every_steps), 0,
+                      1'000'000'000,
+                      "What codecs lose is measured in one of so many steps; 0: never.")),
     number("debug.timeline_events", BRAID_FIELD(debug.timeline_events), 0, 1 << 20,
            "How many of its latest spans each I/O loop keeps, at 64 bytes each; 0: none."),
     number("debug.explain_seconds", BRAID_FIELD(debug.explain_seconds), 0, 86'400,

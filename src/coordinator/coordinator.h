@@ -58,6 +58,8 @@ class Coordinator {
   // What its guard has last read of its codecs; nothing: as above.
   std::optional<std::vector<GuardReading>> guard_readings(uint64_t job_key) const;
   uint64_t messages_refused() const { return refused_.count(); }
+  // For jobs to come.
+  void set_guard(const GuardOptions& guard) { planning_.guard = guard; }
 
  private:
   struct ActiveJob {
@@ -94,7 +96,7 @@ class Coordinator {
 
   Loop& loop_;
   ControlPlane& control_plane_;
-  const PlanningOptions planning_;
+  PlanningOptions planning_;
   const ConfiguredAlgorithms algorithms_;
   const uint32_t leave_timeout_ms_;
   FormingJobs forming_;

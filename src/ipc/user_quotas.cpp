@@ -72,6 +72,16 @@ Status refuse_memory(const std::string& who, const Use& use, UserResource resour
 
 }  // namespace
 
+void UserQuotas::set_limits(const UserLimits& limits) {
+  const std::lock_guard lock(mutex_);
+  limits_ = limits;
+}
+
+uint64_t UserQuotas::memory_of_all() const {
+  const std::lock_guard lock(mutex_);
+  return limits_.memory_of_all;
+}
+
 Status UserQuotas::take(uid_t user, UserResource resource, uint64_t amount) {
   const std::lock_guard lock(mutex_);
   const auto position = uses_.find(user);
@@ -108,7 +118,7 @@ Status UserQuotas::check(const Use& use, UserResource resource, uid_t user, uint
 Status UserQuotas::check_descriptors(uid_t user, uint64_t used, uint64_t amount) const {
   const ResourceText& text = text_of(UserResource::Descriptors);
   const uint64_t of_all = of_all_[index_of(UserResource::Descriptors)];
-  const uint64_t free = limits_.descriptors_of_all - of_all;
+  const uint64_t free = limits_.descriptors_of_all - std::min(of_all, limits_.descriptors_of_all);
   if (amount > free || (!exempt_.contains(user) && used > free - amount)) {
     return make_status(StatusCode::ResourceExhausted,
                        "user {} has {} {} on this node, and all users {} of the {} that are for "

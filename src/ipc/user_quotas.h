@@ -62,6 +62,10 @@ class UserQuotas {
   UserQuotas(const UserLimits& limits, std::set<uid_t> exempt)
       : limits_(limits), exempt_(std::move(exempt)) {}
 
+  // Other limits from now on. Nobody loses what he has: who has more gets nothing until it is less.
+  void set_limits(const UserLimits& limits);
+  uint64_t memory_of_all() const;  // the limit
+
   // ResourceExhausted names the use, the limit and its key; then nothing was taken.
   Status take(uid_t user, UserResource resource, uint64_t amount);
   // InputPages linger then: they stay while somebody keeps the arena's descriptor.
@@ -81,7 +85,7 @@ class UserQuotas {
   Status check_memory(Use& use, UserResource resource, uid_t user, uint64_t amount);
   void let_linger_at_most(Use& use, uint64_t bytes);
 
-  const UserLimits limits_;
+  UserLimits limits_;
   const std::set<uid_t> exempt_;
   mutable std::mutex mutex_;
   std::map<uid_t, Use> uses_;  // of those who have something

@@ -57,6 +57,12 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void set_operation_timeout_ms(uint32_t timeout_ms) {
     options_.session.operation_timeout_ms = timeout_ms;
   }
+  // As well: for trainers and jobs to come.
+  void set_arena_bytes_max(uint64_t of_trainer, uint64_t of_results) {
+    options_.session.arena_bytes_max = of_trainer;
+    services_->result_bytes_max = of_results;
+  }
+  void set_guard(const GuardOptions& guard) { coordinator_->set_guard(guard); }
   void set_progress_seconds(uint32_t seconds) { options_.progress_seconds = seconds; }  // as well
 
   // Takes no new trainers, waits a while for those that are there, then fails their jobs. `drained`

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,18 +38,19 @@ class PageAccess {
   static constexpr uint32_t kWrongTokenDelayMs = 200;
   static constexpr uint32_t kDelayedMax = 2;  // requests with a wrong token that wait so long
 
-  explicit PageAccess(PageAccessOptions options) : options_(std::move(options)) {}
+  explicit PageAccess(PageAccessOptions options);
 
+  // Other rules, for requests to come.
+  void set_options(PageAccessOptions options);
   // Sets request.user. A reply: it is refused. May take kWrongTokenDelayMs.
   std::optional<WebReply> refuse(WebAccess access, WebRequest& request);
 
  private:
-  std::optional<WebReply> refuse_stranger(WebRequest& request) const;
-  std::optional<WebReply> refuse_token(const WebRequest& request);
-  bool is_own_name(const std::string& host) const;
-  std::optional<std::string> own_address_for(const TcpEnd& peer, uint16_t port) const;
+  std::shared_ptr<const PageAccessOptions> options() const;
+  std::optional<WebReply> refuse_token(const PageAccessOptions& options, const WebRequest& request);
 
-  const PageAccessOptions options_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const PageAccessOptions> options_;
   std::atomic<uint32_t> delayed_{0};
 };
 

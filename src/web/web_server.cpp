@@ -190,6 +190,10 @@ int WebServer::State::on_log(const mg_connection* connection, const char* messag
 
 WebServer::WebServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
+void WebServer::set_access(PageAccessOptions access) {
+  state_->access.set_options(std::move(access));
+}
+
 WebServer::~WebServer() {
   std::atomic<bool> ended = false;
   const std::string address = state_->options.address;

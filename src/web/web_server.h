@@ -44,6 +44,7 @@ class WebServer {
   ~WebServer();
 
   uint16_t port() const;
+  void set_access(PageAccessOptions access);  // any thread
 
  private:
   struct State;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a daemon: configuration, signals, its socket, braidctl, /metrics."""
 
+import json
 import os
 import re
 import signal
@@ -122,6 +123,21 @@ def test_sighup_changes_what_can_be_changed_and_says_what_cannot(tmp_path):
         until(lambda: "nothing was changed" in daemon.log(), "the mistake is reported")
         assert f"{daemon.config}:2: log.level" in daemon.log()
         assert braidctl(daemon.socket, "status").returncode == 0
+
+
+def test_sighup_takes_limits_and_the_logs_format(tmp_path):
+    with Alone(tmp_path) as daemon:
+        asked = ["curl", "-sf", f"http://127.0.0.1:{daemon.ports[1]}/metrics"]
+        assert "braid_result_memory_max_bytes 1073741824" not in ran(asked).stdout
+        daemon.write("info\n  format: json", "collective:\n  result_memory_max: 1GiB\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "log.format: auto → json" in daemon.log(), "the format changes")
+        assert "needs a restart" not in daemon.log()
+        until(lambda: "braid_result_memory_max_bytes 1073741824" in ran(asked).stdout, "the limit holds")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "has not changed" in daemon.log(), "another line")
+        last = daemon.log().splitlines()[-1]
+        assert json.loads(last)["message"] == "SIGHUP: the configuration has not changed"
 
 
 def test_sigterm_ends_an_idle_daemon_and_removes_the_socket(tmp_path):

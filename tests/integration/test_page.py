@@ -133,6 +133,37 @@ def test_off_leaves_health_and_metrics(tmp_path):
         assert ask(daemon, "/healthz")[0] == 200 and "braid_jobs" in ask(daemon, "/metrics")[1]
 
 
+def test_sighup_takes_who_may_read_it(tmp_path):
+    file = tmp_path / "reloaded.token"
+    file.touch(mode=0o600)
+
+    def reload(daemon: Alone, access: str, said: str) -> None:
+        before = daemon.log().count(said)
+        daemon.write("info", f"page:\n  access: {access}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: daemon.log().count(said) > before, said)
+
+    def status(daemon: Alone, **headers: str) -> int:
+        return ask(daemon, "/api/status", **headers)[0]
+
+    with Alone(tmp_path) as daemon:
+        assert status(daemon) == 200
+        reload(daemon, "off", "page.access: loopback → off")
+        until(lambda: status(daemon) == 404, "the page is off")
+        assert "the page is off" in ask(daemon, "/")[1] and ask(daemon, "/healthz")[0] == 200
+        file.write_text("short")
+        reload(daemon, str(file), "page.access: " + f"{file}: has 5 bytes")
+        assert "nothing was changed" in daemon.log() and status(daemon) == 404
+        file.write_text(TOKEN)
+        reload(daemon, str(file), f"page.access: off → {file}")
+        until(lambda: status(daemon, Authorization=f"Bearer {TOKEN}") == 200, "the token is taken")
+        assert status(daemon) == 401
+        file.write_text(TOKEN[::-1])
+        reload(daemon, str(file), "the configuration has not changed")
+        until(lambda: status(daemon, Authorization=f"Bearer {TOKEN[::-1]}") == 200, "so is the next one")
+        assert status(daemon, Authorization=f"Bearer {TOKEN}") == 401
+
+
 @pytest.fixture
 def with_token(tmp_path):
     file = tmp_path / "page.token"

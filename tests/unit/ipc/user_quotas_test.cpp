@@ -80,6 +80,31 @@ TEST(UserQuotasTest, WhatIsRefusedIsNotTaken) {
   EXPECT_TRUE(quotas->take(kAnn, UserResource::ArenaBytes, 40).is_ok());
 }
 
+TEST(UserQuotasTest, OtherLimitsTakeNothingFromAnybody) {
+  const auto quotas = make_quotas(UserResource::Jobs, 3);
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::Jobs, 3).is_ok());
+  UserLimits lower;
+  lower[UserResource::Jobs] = 2;
+  lower.memory_of_all = 77;
+  quotas->set_limits(lower);
+  EXPECT_EQ(quotas->used(kAnn, UserResource::Jobs), 3u);
+  EXPECT_EQ(quotas->memory_of_all(), 77u);
+  expect_parts(quotas->take(kAnn, UserResource::Jobs, 1), {"beyond the 2 that"});
+  EXPECT_FALSE(quotas->take(kBob, UserResource::ResultBytes, 78).is_ok());
+  quotas->give_back(kAnn, UserResource::Jobs, 2);
+  EXPECT_TRUE(quotas->take(kAnn, UserResource::Jobs, 1).is_ok());
+}
+
+TEST(UserQuotasTest, LowerLimitsOfAllHoldForDescriptorsThatAreTakenAlready) {
+  UserLimits limits;
+  limits.descriptors_of_all = 100;
+  UserQuotas quotas(limits, {});
+  EXPECT_TRUE(quotas.take(kAnn, UserResource::Descriptors, 40).is_ok());
+  limits.descriptors_of_all = 10;
+  quotas.set_limits(limits);
+  EXPECT_FALSE(quotas.take(kBob, UserResource::Descriptors, 1).is_ok());
+}
+
 TEST(UserQuotasTest, SomeUsersHaveNoLimitOfTheirOwn) {
   const auto quotas = make_quotas(UserResource::Connections, 1, {0});
   EXPECT_TRUE(quotas->take(0, UserResource::Connections, 1000).is_ok());

@@ -109,6 +109,20 @@ std::optional<uid_t> user_in(const std::vector<uint8_t>& answer) {
   return user_among(sockets_in(answer), kBrowser, kPage);
 }
 
+TEST(PageAccessRules, HoldForRequestsToCome) {
+  PageAccess access(with_token("0123456789abcdef"));
+  EXPECT_EQ(refusal_of(access, WebAccess::Data, authorized("Bearer 0123456789abcdef")), 0);
+  access.set_options(with_token("another-0123456789"));
+  EXPECT_EQ(refusal_of(access, WebAccess::Data, authorized("Bearer 0123456789abcdef")), 401);
+  EXPECT_EQ(refusal_of(access, WebAccess::Data, authorized("Bearer another-0123456789")), 0);
+  PageAccessOptions off;
+  off.mode = PageMode::Off;
+  access.set_options(off);
+  for (const WebAccess what : {WebAccess::Page, WebAccess::Data})
+    EXPECT_EQ(refusal_of(access, what, authorized("Bearer another-0123456789")), 404);
+  EXPECT_EQ(refusal_of(access, WebAccess::Open, {}), 0);
+}
+
 TEST(UserAmong, IsThatOfAConnectedSocketWhichAProcessHas) {
   for (const uint8_t connected : {TCP_ESTABLISHED, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_CLOSE_WAIT})
     EXPECT_EQ(user_in(recorded(connected, 1000, 168844)), 1000u) << int{connected};
