@@ -20,6 +20,7 @@
 #include "braidctl/ctl_place.h"
 #include "braidctl/ctl_plan.h"
 #include "braidctl/ctl_ras.h"
+#include "braidctl/ctl_report.h"
 #include "braidctl/ctl_simulate.h"
 #include "braidctl/ctl_trace.h"
 #include "braidctl/ctl_tune.h"
@@ -101,6 +102,7 @@ int main(int argc, char** argv) {
   braid::PendingCommand pending;
   braid::PlaceCommand place;
   braid::PlanCommand plan;
+  braid::ReportCommand report;
   braid::SimulateCommand simulate;
   braid::TopCommand top;
   braid::TraceCommand trace;
@@ -118,6 +120,7 @@ int main(int argc, char** argv) {
        [&] { return braid::run_pending(socket, pending); }},
       {braid::add_place_command(app, place), [&] { return braid::run_place(place); }},
       {braid::add_plan_command(app, plan), [&] { return braid::run_plan(socket, plan); }},
+      {braid::add_report_command(app, report), [&] { return braid::run_report(socket, report); }},
       {braid::add_simulate_command(app, simulate), [&] { return braid::run_simulate(simulate); }},
       {braid::add_top_command(app, top), [&] { return braid::run_top(socket, top); }},
       {braid::add_trace_command(app, trace), [&] { return braid::run_trace(socket, trace); }},

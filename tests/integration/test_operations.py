@@ -140,6 +140,47 @@ def test_sighup_takes_limits_and_the_logs_format(tmp_path):
         assert json.loads(last)["message"] == "SIGHUP: the configuration has not changed"
 
 
+def test_a_report_has_what_a_bug_report_needs_and_no_secrets(tmp_path):
+    token = "0123456789abcdef" * 4
+    file = tmp_path / "page.token"
+    file.touch(mode=0o600)
+    file.write_text(token)
+    environment = {**os.environ, "BRAID_JOB_TOKEN": "of-a-job", "UCX_LOG_LEVEL": "warn"}
+    with Alone(tmp_path) as daemon:
+        daemon.process.terminate()
+        daemon.process.wait(PATIENCE_S)
+        daemon.log_path.write_text("")
+        daemon.write("info", f"page:\n  access: {file}\n")
+        daemon.start()
+        asked = [BRAIDCTL, "--socket", daemon.socket, "report"]
+        text = ran(asked, env=environment)
+        assert text.returncode == 0, text.stderr
+        for part in ("== versions", "braidd: ", "UCX ", "== limits", "of: braidd (process", "net.core.wmem_max: ",
+                     "lo: 127.0.0.1, up, MTU ", "UCX_LOG_LEVEL: warn", f"page.access: {file} ({daemon.config}:",
+                     f"source: {daemon.log_path}", "is ready"):  # fmt: skip
+            assert part in text.stdout, part
+        assert "BRAID_JOB_TOKEN: (hidden)" in text.stdout
+        assert token not in text.stdout and "of-a-job" not in text.stdout
+        report = json.loads(ran([*asked, "--json", "--lines", "1"]).stdout)
+        assert report["daemon"]["answers"] and report["daemon"]["process"] == daemon.process.pid
+        assert report["status"]["node"]["name"] == "alone" and len(report["log"]["lines"]) == 1
+
+
+def test_a_report_is_made_where_no_daemon_answers(tmp_path):
+    log, config = tmp_path / "log", tmp_path / "braidd.yaml"
+    log.write_text("first\nlast\n")
+    config.write_text("log:\n  level: loud\n")
+    asked = [BRAIDCTL, "--socket", f"{tmp_path}/none", "report", "--log-file", log, "--config", config]
+    done = ran(asked)
+    assert done.returncode == 0, done.stderr
+    for part in ("answers: false", "error: no braidd on this node", "nothing, because no daemon answers", "  last\n",
+                 f"{config}:2: log.level: 'loud' is no log level", "of: this process"):  # fmt: skip
+        assert part in done.stdout, part
+    report = json.loads(ran([*asked, "--json"]).stdout)
+    assert report["status"] is None and report["log"]["lines"] == ["first", "last"]
+    assert ran([*asked, "--lines", "x"]).returncode == 2
+
+
 def test_sigterm_ends_an_idle_daemon_and_removes_the_socket(tmp_path):
     with Alone(tmp_path) as daemon:
         assert os.path.exists(daemon.socket)
