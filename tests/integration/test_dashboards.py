@@ -43,6 +43,15 @@ def panels() -> list[tuple[str, str]]:
     return found
 
 
+def annotations() -> list[tuple[str, str]]:
+    """Name and expression of what is marked in all graphs of a dashboard."""
+    found = []
+    for path in DASHBOARDS:
+        listed = json.loads(path.read_text(encoding="utf-8"))["annotations"]["list"]
+        found += [(f"{path.stem}: {one['name']}", one["expr"]) for one in listed]
+    return found
+
+
 def rules() -> dict[str, str]:
     """Expressions by the name of the alert, or of the series that is recorded."""
     text = (RULES / "braid.rules.yml").read_text(encoding="utf-8")
@@ -58,7 +67,7 @@ def test_what_they_name_is_there():
     known = set(re.findall(r"^\| `(braid_\w+)` \|", DOCUMENT, re.M))
     assert len(known) > 50
     recorded = {name for name in rules() if ":" in name}
-    for where, expression in [*panels(), *rules().items()]:
+    for where, expression in [*panels(), *annotations(), *rules().items()]:
         named = set(re.findall(r"\b(?:[\w]+:)*braid_\w+(?::\w+)*", expression))
         assert named - recorded <= known, where
         assert named or where == "BraidDaemonDown", where
@@ -86,7 +95,9 @@ def test_dashboards_are_whole():
             assert not cells & places and max(x for x, _ in cells) < 24, panel["title"]
             places |= cells
         variables = {one["name"] for one in board["templating"]["list"]}
-        used = set(re.findall(r"\$\{?(\w+)", json.dumps(board["panels"]))) - {"__rate_interval"}
+        asked = json.dumps([board["panels"], board["annotations"]])
+        used = set(re.findall(r"\$\{?(\w+)", asked)) - {"__rate_interval"}
+        assert board["graphTooltip"] == 1, "one cursor for all graphs"
         assert used <= variables, path
     linked = {link["url"] for path in DASHBOARDS for link in json.loads(path.read_text())["links"]}
     assert linked == {f"/d/{uid}" for uid in uids}
@@ -190,6 +201,11 @@ def assert_ranks_are_on_their_gpus(prometheus: Prometheus) -> None:
     assert [float(one["value"][1]) for one in slow] == [pytest.approx(1140 / 1980)] * 4
 
 
+def filled_in(expression: str) -> str:
+    """As Grafana asks for the job `watched` on all nodes."""
+    return expression.replace("$__rate_interval", "30s").replace("$job", "watched").replace("$instance", ".*")
+
+
 @needs_daemons
 @needs_prometheus
 @needs_fake_nvml
@@ -207,12 +223,12 @@ def test_real_daemons_have_what_they_ask_for(cluster_of, tmp_path, monkeypatch):
         gpus.set(gpu, processes=computing, clock=1140, reasons=HEAT, pcie_width=8)
     with Prometheus(cluster, tmp_path) as prometheus:
         for where, expression in panels():
-            chosen = expression.replace("$__rate_interval", "30s").replace("$job", "watched").replace("$instance", ".*")
+            chosen = filled_in(expression)
             if RARE.search(expression):
                 prometheus.ask(chosen)
             else:
                 until(lambda chosen=chosen: prometheus.ask(chosen), f"{where}: {chosen} has data")
-        for expression in rules().values():
+        for expression in [*(filled_in(one) for _, one in annotations()), *rules().values()]:
             prometheus.ask(expression)
 
         def is_blamed() -> bool:
