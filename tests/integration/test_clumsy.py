@@ -126,9 +126,10 @@ def test_a_script(one, folder):
 @needs_torch
 @pytest.mark.parametrize("one", RANKS, ids=lambda one: f"{one.variables} {one.command}")
 def test_ranks_under_torchrun(one, folder):
-    """What braid says comes once where it happens, and once where torchrun ends."""
+    """What braid says comes where it happens, without a traceback, and where torchrun ends. (How often depends on how
+    soon torchrun ends the other rank: once each, unless that takes 15 s.)"""
     output = typed(one, folder)
-    assert output.count(one.remedy) == 2, output
+    assert output.count(one.remedy) >= 2, output
     own, _, torchruns = output.partition("Traceback")
     assert one.remedy in own and "torch/distributed/run.py" in torchruns.split("Traceback")[0]
 
