@@ -44,6 +44,7 @@ class User:
         self.base = self.runtime / "braid"
         self._log = folder / f"log-{uid}"
         self._started: list[subprocess.Popen] = []
+        self._ranks: list[Trainer] = []
 
     def command(self, *argv: str) -> list[str]:
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", *argv]
@@ -71,7 +72,8 @@ class User:
 
     def trains(self, *argument) -> Trainer:
         argv = self.command(*nobodys_python(), NEIGHBOUR, JOIN, json.dumps(argument))
-        return Trainer(Nowhere(), 0, argv, self.environment())
+        self._ranks.append(Trainer(Nowhere(), 0, argv, self.environment()))
+        return self._ranks[-1]
 
     def expect_nothing_left(self, pid: int) -> None:
         until(lambda: not is_running(pid), "the daemon has ended")
@@ -79,6 +81,8 @@ class User:
         assert not (left := sorted(self.runtime.rglob("*"))), f"{left}\n{said}"
 
     def end(self) -> None:
+        for rank in self._ranks:
+            rank.kill()
         for process in self._started:
             process.kill()
             process.wait()
@@ -180,6 +184,8 @@ def test_a_key_is_in_no_command_line_and_in_no_file_once_the_daemon_has_read_it(
     files = [each.read_text() for each in folder.iterdir() if each.is_file()]
     assert len(files) >= 3  # News, lock, log.
     assert not any(key in text for text in (command, environment, rank.output(), *files))
+    rank.kill()
+    user.expect_nothing_left(news["pid"])
 
 
 def test_two_runs_of_a_user_have_a_daemon_each(user):
