@@ -123,7 +123,7 @@ def main() -> None:
     timed_out = timeout(rank)
     dist.barrier()
     events = profiler(rank, size)
-    told = [line for line in heard.texts if "carries a process group" in line]
+    told = [line for line in heard.texts if "braid carries job" in line]
     report(said=said, timed_out=timed_out, events=events, told=told)
     dist.destroy_process_group()
 

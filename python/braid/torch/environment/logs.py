@@ -45,21 +45,18 @@ def tell_unknown_variables() -> None:
 
 
 def announce(job: str, ranks: int, master_address: str) -> None:
-    """That braid carries a process group; for rank 0. The first one of a process is told without BRAID_LOG, too."""
+    """That braid carries a process group; for rank 0. Where nobody listens to the logger, the first one of a process is
+    printed."""
     is_alone = master_address.startswith("127.") or master_address == "::1"
     where = "within this node" if is_alone else f"between nodes, by the daemon at {master_address}"
     text = (
         f"braid carries job {job}: {ranks} rank{'' if ranks == 1 else 's'}, {where}; "
         "send, recv and sparse tensors go over gloo"
     )
-    if _is_asked_to_log() or "announcement" in _said:
+    if _log.isEnabledFor(logging.INFO):
         _log.info(text)
-    else:
+    elif not os.environ.get(VARIABLE):
         _tell_once(text, "announcement")
-
-
-def _is_asked_to_log() -> bool:
-    return os.environ.get(VARIABLE, "") != ""
 
 
 def _tell_once(sentence: str, about: str) -> None:
