@@ -23,8 +23,9 @@ struct FitOptions {
 };
 
 // A model of what was measured. The median of each size's measurements counts, and single sizes
-// that lie far off do not, so outliers do no harm. No startup and no time per byte is negative. Measurements with concurrent == 1 give the
-// bands; the others say how much longer their transfers took than the bands' ones.
+// that lie far off do not, so outliers do no harm. No startup and no time per byte is negative.
+// Measurements with concurrent == 1 give the bands; the others say how much longer their transfers
+// took than the bands' ones.
 //
 // Pure, and quick enough for a daemon's loop: about a millisecond for thousands of measurements.
 // Errors name the measurement: sizes, times or numbers that are not positive, more than
