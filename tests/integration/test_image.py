@@ -85,7 +85,7 @@ def test_the_last_stage_holds_a_braidd_that_starts(tmp_path):
     assert done.returncode == 0, done.stderr
     start = json.loads(done.stdout)
     inside = ["chroot", f"--userspec={start['user']}", tree]
-    for argument in ("--version", "--check-config"):
+    for argument in ("--version", "--print-config"):
         subprocess.run([*inside, *start["entrypoint"], argument], check=True, timeout=PATIENCE_S)
     for folder in ("run/braid", "var/lib/braid"):
         made = (tree / folder).stat()

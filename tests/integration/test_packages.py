@@ -121,7 +121,7 @@ class Installed:
         tree.write("/srv/trainer.py", TRAINER)
         # As StateDirectory= of the unit does it.
         tree.run("install", "-d", "-o", "braid", "-g", "braid", "/var/lib/braid")
-        assert "good" in tree.run("braidd", "--check-config", user="braid")
+        assert "good" in tree.run("braidd", "--check-config", node="a", user="braid")
 
     def start_daemons(self) -> None:
         for node, address in NODES.items():
