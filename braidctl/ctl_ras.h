@@ -13,7 +13,7 @@ namespace braid {
 
 // The jobs on the daemon's node, as all of their nodes tell of them, in the JSON that NCCL's RAS
 // answers with to "SET FORMAT json" and "STATUS" (src/ras/client_support.cc of NCCL): only those of
-// its fields that are true of braid. docs/operations.md has the table.
+// its fields that are true of braid. docs/reference.md has the table.
 struct RasTimes {
   std::time_t now = 0;
   double collection_seconds = 0;

@@ -33,7 +33,7 @@ constexpr std::array<ConfigSection, 13> kSections = {{
      "compression.md."},
     {"metrics", "The HTTP port, with /metrics for Prometheus, /healthz and /readyz."},
     {"page", "The daemon's own page, on the same port. See page.md."},
-    {"gpu", "NVIDIA's GPUs of this node. See operations.md."},
+    {"gpu", "NVIDIA's GPUs of this node. See watching.md."},
     {"log", "What is logged, to stderr (under systemd: to the journal)."},
     {kDebugSection, "For tests of braid itself; not for operators, and may change at any time."},
 }};

@@ -147,7 +147,7 @@ using MetricsSource = std::function<std::vector<MetricSample>()>;
 // "job_failed" for the label `reason`.
 std::string reason_label(StatusCode code);
 
-// The table of docs/operations.md.
+// The table of docs/reference.md.
 std::string print_metrics_markdown();
 
 }  // namespace braid

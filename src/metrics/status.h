@@ -13,7 +13,7 @@
 namespace braid {
 
 // What `braidctl status` asks for: the daemon fills it in, to_json makes the StatusReply, braidctl
-// reads it back. Field names are those of the JSON; docs/operations.md describes them.
+// reads it back. Field names are those of the JSON; docs/reference.md describes them.
 struct DaemonStatus {
   struct Node {
     std::string name;

@@ -16,7 +16,8 @@ from test_metrics import ONE_IS_LATE
 PROGRAMS = REPOSITORY / "build" / "prometheus"
 RULES = REPOSITORY / "packaging" / "prometheus"
 DASHBOARDS = sorted((REPOSITORY / "packaging" / "grafana").glob("*.json"))
-DOCUMENT = (REPOSITORY / "docs" / "operations.md").read_text(encoding="utf-8")
+WATCHING = (REPOSITORY / "docs" / "watching.md").read_text(encoding="utf-8")
+REFERENCE = (REPOSITORY / "docs" / "reference.md").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="of the daemon it sees only its metrics, as test_metrics.py does")
 needs_prometheus = pytest.mark.skipif(
@@ -64,7 +65,7 @@ def rules() -> dict[str, str]:
 
 
 def test_what_they_name_is_there():
-    known = set(re.findall(r"^\| `(braid_\w+)` \|", DOCUMENT, re.M))
+    known = set(re.findall(r"^\| `(braid_\w+)` \|", REFERENCE, re.M))
     assert len(known) > 50
     recorded = {name for name in rules() if ":" in name}
     for where, expression in [*panels(), *annotations(), *rules().items()]:
@@ -74,7 +75,7 @@ def test_what_they_name_is_there():
 
 
 def test_the_document_has_all_alerts_and_no_others():
-    table = set(re.findall(r"^\| `(Braid\w+)` \|", DOCUMENT, re.M))
+    table = set(re.findall(r"^\| `(Braid\w+)` \|", WATCHING, re.M))
     assert table == {name for name in rules() if ":" not in name}
 
 

@@ -267,7 +267,7 @@ def test_braidctl_shows_a_running_job(cluster_of):
 
 
 def documented_metrics() -> set[str]:
-    text = (REPOSITORY / "docs" / "operations.md").read_text()
+    text = (REPOSITORY / "docs" / "reference.md").read_text()
     table = text.partition("<!-- metrics: begin -->")[2].partition("<!-- metrics: end -->")[0]
     return set(re.findall(r"^\| `(braid_\w+)`", table, re.M))
 

@@ -38,7 +38,7 @@ TEST(MetricInfos, HaveEveryReasonAJobCanFailFor) {
 }
 
 TEST(MetricInfos, StandInTheDocument) {
-  const std::string path = BRAID_SOURCE_DIR "/docs/operations.md";
+  const std::string path = BRAID_SOURCE_DIR "/docs/reference.md";
   const std::string begin = "<!-- metrics: begin -->\n";
   const std::string end = "<!-- metrics: end -->";
   std::ostringstream content;
