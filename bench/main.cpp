@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
 #include "base/version.h"
 #include "bench/allreduce.h"
@@ -43,7 +44,7 @@ CLI::App* add_codecs_command(CLI::App& app, braid::bench::CodecsOptions& options
                   "rates of the sums of so many nodes' parts, too, where they are encoded by "
                   "themselves")
       ->check(CLI::Range(1u, 127u));
-  sub->add_flag("--json", options.as_json, "one JSON object per codec");
+  braid::add_format_options(*sub, options.as_json, "one JSON object per codec");
   return sub;
 }
 
@@ -132,7 +133,7 @@ CLI::App* add_replay_command(CLI::App& app, braid::bench::ReplayOptions& options
       ->check(CLI::Range(1u, kTimeoutSecondsMax));
   sub->add_option("--socket", options.socket_path,
                   "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
-  sub->add_flag("--json", options.as_json, "one JSON object per planner");
+  braid::add_format_options(*sub, options.as_json, "one JSON object per planner");
   sub->parse_complete_callback([&options] {
     auto names = options.planners;
     std::sort(names.begin(), names.end());
@@ -172,7 +173,7 @@ void add_measuring_options(CLI::App& sub, Options& options) {
       ->check(CLI::Range(1u, kTimeoutSecondsMax));
   sub.add_option("--socket", options.socket_path,
                  "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
-  sub.add_flag("--json", options.as_json, "one JSON object per size");
+  braid::add_format_options(sub, options.as_json, "one JSON object per size");
 }
 
 void add_allreduce_command(CLI::App& app, AllReduceArguments& arguments) {

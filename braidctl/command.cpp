@@ -14,21 +14,6 @@
 
 namespace braid {
 
-void add_format_option(CLI::App& command, bool& as_json) {
-  command
-      .add_option_function<std::string>(
-          "--format", [&as_json](const std::string& name) { as_json = name == "json"; },
-          "table (for people) or json (for tools)")
-      ->default_str("table")
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            return name == "table" || name == "json"
-                       ? std::string()
-                       : fmt::format("unknown format '{}'; right is table or json", name);
-          },
-          ""));
-}
-
 void add_streams_option(CLI::App& command, uint32_t& streams) {
   command.add_option("--streams", streams, "units in flight at once")
       ->capture_default_str()

@@ -28,9 +28,6 @@ struct CommandOutput {
   std::vector<std::string> warnings;
 };
 
-// --format table or json.
-void add_format_option(CLI::App& command, bool& as_json);
-
 inline constexpr uint32_t kCommandStreamsMax = 64;
 void add_streams_option(CLI::App& command, uint32_t& streams);
 

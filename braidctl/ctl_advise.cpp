@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "advise/codec_times_json.h"
+#include "arguments/format_option.h"
 #include "braidctl/advice_report.h"
 #include "planner/occupying_cost.h"
 #include "planner/planner.h"
@@ -156,7 +157,7 @@ CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command) {
   sub->add_option("--forward", command.forward_seconds,
                   "seconds of the forward pass, instead of the trace's")
       ->check(is_not_negative());
-  add_format_option(*sub, command.as_json);
+  add_format_options(*sub, command.as_json);
   sub->parse_complete_callback([trace, job, cost, nodes] {
     if (job->count() != 0) return;
     for (const CLI::Option* one : {trace, cost, nodes}) {

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
 #include "planner/live_plan.h"
@@ -38,7 +39,7 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
                    "time; of steps the latest ones count")
       ->check(is_number(kLookSecondsMin, kLookSecondsMax))
       ->capture_default_str();
-  explain->add_flag("--json", command.as_json, "print it as JSON");
+  add_format_options(*explain, command.as_json);
   return explain;
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 
@@ -27,7 +28,7 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
       sub->add_option("--to", command.bytes_to, "leave out larger sizes")->transform(as_size());
   CLI::Option* job =
       add_live_options(*sub, command.live)->excludes(logs)->excludes(from)->excludes(to);
-  sub->add_flag("--json", command.as_json, "print the model, for braidctl plan --cost");
+  add_format_options(*sub, command.as_json, "print the model as JSON, for braidctl plan --cost");
   sub->parse_complete_callback([&command, from, logs, job] {
     if (logs->count() == 0 && job->count() == 0) throw CLI::RequiredError("logs, or --job,");
     if (command.bytes_from > command.bytes_to) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "client/status_client.h"
@@ -42,7 +43,7 @@ CLI::App* add_flows_command(CLI::App& app, FlowsCommand& command) {
       app.add_subcommand("flows", "list the flows between this node and others, the slowest first");
   flows->fallthrough();
   flows->add_option("--peer", command.peer, "those to and from this node only");
-  flows->add_flag("--json", command.as_json, "print them as JSON, as they stand in the status");
+  add_format_options(*flows, command.as_json, "print them as JSON, as they stand in the status");
   return flows;
 }
 

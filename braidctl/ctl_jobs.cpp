@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "arguments/format_option.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
@@ -86,7 +87,7 @@ CLI::App* add_jobs_command(CLI::App& app, JobsCommand& command) {
   CLI::App* jobs = app.add_subcommand("jobs", "list the jobs on this node, and what bounds each");
   jobs->fallthrough();
   add_seconds_option(*jobs, command.seconds);
-  jobs->add_flag("--json", command.as_json, "print what explain says of each, as JSON");
+  add_format_options(*jobs, command.as_json, "print what explain says of each, as JSON");
   return jobs;
 }
 

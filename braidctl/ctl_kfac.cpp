@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/format_option.h"
 #include "base/printable.h"
 #include "braidctl/algorithm_options.h"
 #include "braidctl/sweep.h"
@@ -124,7 +125,7 @@ CLI::App* add_kfac_command(CLI::App& app, KfacCommand& command) {
                               fmt::join(kfac_method_names(), ", ")))
       ->delimiter(',')
       ->check(CLI::Validator(check_method, "METHOD"));
-  add_format_option(*sub, command.as_json);
+  add_format_options(*sub, command.as_json);
   sub->parse_complete_callback([&command] { finish_kfac(command); });
   return sub;
 }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/format_option.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_live.h"
 #include "braidctl/status_view.h"
@@ -50,7 +51,7 @@ CLI::App* add_pending_command(CLI::App& app, PendingCommand& command) {
   pending->add_option("--job", command.job,
                       "a job that runs on this node (default: the only one); all of its nodes are "
                       "asked");
-  pending->add_flag("--json", command.as_json, "print it as JSON");
+  add_format_options(*pending, command.as_json);
   return pending;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "planner/placement_rules.h"
@@ -148,7 +149,7 @@ CLI::App* add_place_command(CLI::App& app, PlaceCommand& command) {
   sub->add_option("--rule", command.rule, std::string(PlacementRule::names()))
       ->capture_default_str()
       ->check(CLI::Validator(check_rule, "RULE"));
-  add_format_option(*sub, command.as_json);
+  add_format_options(*sub, command.as_json);
   return sub;
 }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/format_option.h"
 #include "braidctl/plan_report.h"
 #include "planner/planner.h"
 
@@ -59,7 +60,7 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
   add_cost_options(*sub, command);
   CLI::Option* job = add_live_options(*sub, command.live);
   for (const char* name : kOptionsOfTraces) job->excludes(sub->get_option(name));
-  add_format_option(*sub, command.as_json);
+  add_format_options(*sub, command.as_json);
   sub->parse_complete_callback([sub, job] {
     if (job->count() == 0) check_complete(*sub);
   });

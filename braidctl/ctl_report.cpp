@@ -13,6 +13,7 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/format_option.h"
 #include "braidctl/node_report.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
@@ -88,7 +89,7 @@ CLI::App* add_report_command(CLI::App& app, ReportCommand& command) {
   report->add_option("--lines", command.log_lines, "how many of the log's last lines to print")
       ->check(is_integer(0, 10'000))
       ->capture_default_str();
-  report->add_flag("--json", command.as_json, "print it as JSON");
+  add_format_options(*report, command.as_json);
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/format_option.h"
 #include "braidctl/algorithm_options.h"
 
 namespace braid {
@@ -97,7 +98,7 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
                   "seconds of the forward pass, instead of the trace's")
       ->check(is_not_negative());
   add_noise_options(*sub, command.sweep.simulator);
-  add_format_option(*sub, command.as_json);
+  add_format_options(*sub, command.as_json);
   sub->parse_complete_callback([&command, inside = sub->get_option("--inside-alpha")] {
     finish(command, inside->count() > 0);
   });

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "client/status_client.h"
@@ -101,7 +102,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
       "tune", "how the settings of the jobs on this node are tuned; ask a job's coordinator");
   sub->fallthrough();
   sub->add_option("--job", command.job, "this job only");
-  add_format_option(*sub, command.as_json);
+  add_format_options(*sub, command.as_json);
   return sub;
 }
 

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
 #include "base/printable.h"
 #include "base/version.h"
@@ -45,12 +46,13 @@ struct Subcommand {
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
   status->fallthrough();
-  CLI::Option* json = status->add_flag("--json", command.as_json, "print them as JSON");
+  const braid::FormatOptions formats = braid::add_format_options(*status, command.as_json);
   status
       ->add_flag("--ras", command.as_ras,
                  "print what all nodes tell of the jobs here as JSON, for tools that read the "
                  "status of NCCL's RAS")
-      ->excludes(json);
+      ->excludes(formats.json)
+      ->excludes(formats.format);
   return status;
 }
 
