@@ -9,6 +9,7 @@ import time
 
 import pytest
 from braid_build import IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
+from document_links import anchors
 from fake_gpus import HEAT, FakeGpus, needs_fake_nvml
 from real_cluster import Cluster, Node, end_running, needs_daemons, until, wait_until_running
 from test_metrics import ONE_IS_LATE
@@ -74,9 +75,46 @@ def test_what_they_name_is_there():
         assert named or where == "BraidDaemonDown", where
 
 
-def test_the_document_has_all_alerts_and_no_others():
-    table = set(re.findall(r"^\| `(Braid\w+)` \|", WATCHING, re.M))
-    assert table == {name for name in rules() if ":" not in name}
+def alerts() -> dict[str, str]:
+    """The text of each alert's rule, by its name."""
+    text = (RULES / "braid.rules.yml").read_text(encoding="utf-8")
+    parts = re.split(r"^      - alert: (\w+)\n", text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_the_document_says_of_each_alert_what_it_means_where_it_is_and_what_to_do():
+    parts = re.split(r"^### (Braid\w+)\n", WATCHING.partition("\n## Alerts\n")[2].partition("\n## ")[0], flags=re.M)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert list(sections) == list(alerts())
+    for name, rule in alerts().items():
+        text = sections[name]
+        (severity,) = re.findall(r"severity: (\w+)", rule)
+        assert text.startswith(f"\n*{severity}* – "), name
+        where, do = re.fullmatch(r".*\n\n- \*\*Where:\*\* (.+)\n- \*\*Do:\*\* (.+)", text.strip(), re.S).groups()
+        for label in re.findall(r"\$labels\.(\w+)", rule):
+            assert f"`{label}`" in where, (name, label)
+        assert len(do.split()) > 5, name
+
+
+def test_each_alert_leads_to_its_section():
+    known = anchors(REPOSITORY / "docs" / "watching.md")
+    for name, rule in alerts().items():
+        (address,) = re.findall(r"^          runbook_url: (\S+)$", rule, re.M)
+        assert address == f"file:///usr/share/doc/braid-doc/docs/watching.md#{name.lower()}"
+        assert address.partition("#")[2] in known, name
+
+
+def test_the_address_of_the_documents_is_set_once():
+    as_installed = ran([RULES / "rules"])
+    assert as_installed.returncode == 0 and as_installed.stdout == (RULES / "braid.rules.yml").read_text()
+    done = ran([RULES / "rules", "--documents", "https://wiki.example.org/a&b/"])
+    assert done.returncode == 0, done.stderr
+    given = re.findall(r"runbook_url: (\S+)/watching.md#", done.stdout)
+    assert given == ["https://wiki.example.org/a&b"] * len(alerts())
+    assert "file:" not in done.stdout
+    for wrong in ([" https://x"], ["wiki"], []):
+        refused = ran([RULES / "rules", "--documents", *wrong])
+        assert refused.returncode == 2 and "is no address" in refused.stderr and refused.stdout == ""
 
 
 def test_dashboards_are_whole():

@@ -280,6 +280,11 @@ def test_the_alerts_are_those_of_prometheus():
     (rule,) = yaml.safe_load_all(printed)
     (rules,) = documents(REPOSITORY / "packaging" / "prometheus" / "braid.rules.yml")
     assert rule["spec"] == rules and len(rules["groups"]) > 1
+    own = ran([FOLDER / "prometheus-rule", "--documents", "https://wiki.example.org/braid"])
+    runbooks = [one["annotations"]["runbook_url"] for group in yaml.safe_load(own.stdout)["spec"]["groups"]
+                for one in group["rules"] if "alert" in one]  # fmt: skip
+    assert runbooks and all(one.startswith("https://wiki.example.org/braid/watching.md#") for one in runbooks)
+    assert ran([FOLDER / "prometheus-rule", "--documents", "nowhere"]).returncode == 2
     assert rule["metadata"]["namespace"] == the("Namespace")["metadata"]["name"]
     # They look for this label, which the operator would set otherwise.
     assert any('job="braid"' in one["expr"] for group in rules["groups"] for one in group["rules"])

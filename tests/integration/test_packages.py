@@ -14,6 +14,7 @@ import pytest
 from bare_tree import NODES, BareTree, needs_bare_tree
 from braid_build import BUILD, IS_BUILT, IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
 from cluster_tool import REFUSED
+from document_links import broken_links
 from real_cluster import until
 from test_install import install
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 BUILDER = str(REPOSITORY / "packaging" / "deb" / "build")
-NAMES = {"braidd", "libbraid0", "libbraid-dev", "python3-braid", "braid-tools", "braid-dashboards"}
+NAMES = {"braidd", "libbraid0", "libbraid-dev", "python3-braid", "braid-tools", "braid-dashboards", "braid-doc"}
 BUILD_S = 400
 SUFFIX = "+later"
 
@@ -103,6 +104,17 @@ def test_lintian_finds_neither_errors_nor_warnings(packages):
     (changes,) = packages.glob("*.changes")
     done = ran(["lintian", "--fail-on", "error,warning", "--tag-display-limit", "0", str(changes)], timeout=BUILD_S)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_links_in_the_documents_work(packages, tmp_path):
+    (package,) = packages.glob("braid-doc_*.deb")
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True, timeout=PATIENCE_S)
+    installed = tmp_path / "usr" / "share" / "doc" / "braid-doc"
+    found = sorted(installed.rglob("*.md"))
+    assert {path.name for path in (REPOSITORY / "docs").glob("*.md")} | {"README.md"} <= {path.name for path in found}
+    assert broken_links(installed, found) == []
+    # Where the alerts say that they are.
+    assert (installed / "docs" / "watching.md").exists()
 
 
 class Installed:

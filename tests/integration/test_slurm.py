@@ -283,6 +283,7 @@ def test_the_batch_script_starts_one_torchrun_per_node(tmp_path):
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_the_shell_scripts_are_sound():
-    scripts = [*FOLDER.iterdir(), REPOSITORY / "packaging" / "kubernetes" / "prometheus-rule"]
+    packaging = REPOSITORY / "packaging"
+    scripts = [*FOLDER.iterdir(), packaging / "kubernetes" / "prometheus-rule", packaging / "prometheus" / "rules"]
     done = ran(["shellcheck", "-x", "-S", "warning", *scripts], cwd=REPOSITORY)
     assert done.returncode == 0, done.stdout
