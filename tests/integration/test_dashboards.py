@@ -32,6 +32,15 @@ RARE = re.compile(
 )
 
 
+# Variables that Grafana sets.
+GRAFANAS_OWN = {"__rate_interval", "__field", "__value", "__url_time_range"}
+# No panel draws these as a line: a state, a count of what must not be at all, or of what the alert's own time decides.
+WITHOUT_A_LINE = {
+    "BraidDaemonDown", "BraidDaemonRestarts", "BraidJobStandsStill", "BraidGradientsNotFinite", "BraidGpuError",
+    "BraidGuardEndsCodec",
+}  # fmt: skip
+
+
 def panels_of(path: pathlib.Path) -> list[dict]:
     """A dashboard's panels, without the titles of its rows."""
     return [one for one in json.loads(path.read_text(encoding="utf-8"))["panels"] if one["type"] != "row"]
@@ -135,11 +144,91 @@ def test_dashboards_are_whole():
             places |= cells
         variables = {one["name"] for one in board["templating"]["list"]}
         asked = json.dumps([board["panels"], board["annotations"]])
-        used = set(re.findall(r"\$\{?(\w+)", asked)) - {"__rate_interval"}
+        used = set(re.findall(r"\$\{?(\w+)", asked)) - GRAFANAS_OWN
         assert board["graphTooltip"] == 1, "one cursor for all graphs"
         assert used <= variables, path
     linked = {link["url"] for path in DASHBOARDS for link in json.loads(path.read_text())["links"]}
     assert linked == {f"/d/{uid}" for uid in uids}
+
+
+def data_links(panel: dict) -> list[tuple[str, str]]:
+    """Address of each link of its series and columns, and what the value that it passes is taken of."""
+    config = panel["fieldConfig"]
+    found = [(link["url"], "") for link in config["defaults"].get("links", [])]
+    for override in config["overrides"]:
+        for one in override["properties"]:
+            if one["id"] == "links":
+                found += [(link["url"], override["matcher"]["options"]) for link in one["value"]]
+    return found
+
+
+def test_links_lead_to_dashboards_with_the_variables_that_they_set():
+    boards = [json.loads(path.read_text(encoding="utf-8")) for path in DASHBOARDS]
+    variables = {board["uid"]: {one["name"] for one in board["templating"]["list"]} for board in boards}
+    label_of = {"instance": "instance", "job": "training_job"}
+    lead = set()
+    for path, board in zip(DASHBOARDS, boards, strict=True):
+        for panel in panels_of(path):
+            for url, column in data_links(panel):
+                uid, query = re.fullmatch(r"/d/([\w-]+)\?(.*)", url).groups()
+                first, *set_here, last = query.split("&")
+                assert (first, last) == ("${datasource:queryparam}", "${__url_time_range}"), url
+                for name, value in (re.fullmatch(r"var-(\w+)=(.+)", one).groups() for one in set_here):
+                    assert name in variables[uid], (panel["title"], url)
+                    # The label of each series that is drawn, or the cell of the column that has the link.
+                    label = label_of[name]
+                    taken = "${__value.text:percentencode}" if column else f"${{__field.labels.{label}:percentencode}}"
+                    assert value == taken and column in ("", label), (panel["title"], url)
+                lead.add((board["uid"], uid))
+    assert lead == {("braid-fleet", "braid-node"), ("braid-fleet", "braid-job"), ("braid-node", "braid-job"),
+                    ("braid-job", "braid-node")}  # fmt: skip
+
+
+def limits() -> dict[str, set[tuple[str, float]]]:
+    """What each alert compares with, and in which direction."""
+    found = {}
+    for name, expression in rules().items():
+        if ":" not in name:
+            compared = re.findall(r"(<|>)=? ([\d.]+)", expression)
+            found[name] = {(direction, float(limit)) for direction, limit in compared}
+    return found
+
+
+def metrics_in(expression: str) -> set[str]:
+    """Names of metrics; those that are recorded stand for what they are made of."""
+    found = set()
+    for name in re.findall(r"[\w:]*braid_\w+(?::\w+)*", expression):
+        found |= metrics_in(rules()[name]) if ":" in name else {name}
+    return found
+
+
+def test_thresholds_are_the_limits_of_the_alerts():
+    drawn = set()
+    for path in DASHBOARDS:
+        for panel in panels_of(path):
+            defaults = panel["fieldConfig"]["defaults"]
+            if "thresholds" not in defaults:
+                continue
+            base, step = defaults["thresholds"]["steps"]
+            assert base["value"] is None and {base["color"], step["color"]} == {"green", "red"}
+            if panel["type"] == "timeseries":
+                assert defaults["custom"]["thresholdsStyle"]["mode"] == "dashed", panel["title"]
+            asked = [target["expr"] for target in panel["targets"]]
+            direction = ">" if step["color"] == "red" else "<"
+            shown = set().union(*map(metrics_in, asked))
+            alert_of = {
+                name for name, compared in limits().items()
+                if (direction, step["value"]) in compared and metrics_in(rules()[name]) & shown
+            }  # fmt: skip
+            # Or it counts what must not be.
+            counts = [one for one in asked if re.match(r"(count|sum)\(", one)]
+            for name, rule in rules().items():
+                alert_of |= {name for one in counts if f"({rule})" in one or f"({rule} and" in one}
+            assert alert_of or (counts == asked and (direction, step["value"]) == (">", 1)), (path.stem, panel["title"])
+            drawn |= alert_of
+    lines = {name for name, compared in limits().items() if compared and compared != {(">", 0.0)}}
+    assert lines - drawn <= WITHOUT_A_LINE, lines - drawn
+    assert not drawn & WITHOUT_A_LINE, drawn & WITHOUT_A_LINE
 
 
 def promtool(*arguments: str) -> None:
