@@ -140,7 +140,7 @@ sanitize() { # PRESET ROOM...
 }
 
 # What finds most comes first: a slow machine leaves out the end.
-setup=(scripts/setup --prometheus --browser)
+setup=(scripts/setup --prometheus --browser --helm)
 if ((all)); then
   setup+=(--torch "$torch_oldest")
   export BRAID_TEST_ALL=1  # tests that a usual check leaves out
