@@ -429,6 +429,14 @@ BRAID_API int braid_device_release(braid_job* job, braid_ticket ticket);
 BRAID_API int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms,
                             char* text, size_t bytes);
 
+/** A name for a new job: `wanted`, or with a number behind it ("train-2") where a job on this node,
+ * of whichever user, is called so. The daemon holds it back for the caller until the job is opened,
+ * for a minute at most. For rank 0, which tells the others. `name` is for `bytes` bytes; 256 are
+ * always enough. Takes at most `timeout_ms` (0: 10,000); needs no open job. `socket_path`: as in
+ * braid_job_options. BRAID_ERROR_PROTOCOL: a daemon before 0.1.1. Since 0.1.1. */
+BRAID_API int braid_name_job(const char* socket_path, const char* wanted, uint32_t timeout_ms,
+                             char* name, size_t bytes);
+
 /** What went wrong in this thread's last failed call. Never NULL; valid until the thread's next
  * braid call. */
 BRAID_API const char* braid_error_message(void);

@@ -256,6 +256,12 @@ int braid_tell_work(braid_job* job, const braid_work* work) {
   return with_job(job, [work](Job& self) { return self.tell_work(work); });
 }
 
+int braid_name_job(const char* socket_path, const char* wanted, uint32_t timeout_ms, char* name,
+                   size_t bytes) {
+  return guarded(
+      [&] { return braid::client::name_job(socket_path, wanted, timeout_ms, name, bytes); });
+}
+
 int braid_explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,
                   size_t bytes) {
   return guarded(

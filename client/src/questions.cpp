@@ -25,6 +25,13 @@ Status copy_answer(const std::string& answer, const char* field, char* out, size
   return {};
 }
 
+Status not_answered(const std::string& socket_path, const char* question, const Received& answer) {
+  return make_status(StatusCode::Protocol,
+                     "braidd at '{}' answered {} with {}; are libbraid and braidd of one version?",
+                     socket_path, question,
+                     proto::EnumNameClientBody(answer.message->body_type()));
+}
+
 // NotFound: there is nothing to say yet.
 Status ask_for_explanation(const std::string& socket_path, const std::string& job_name,
                            uint64_t deadline_ns, std::string& text) {
@@ -37,12 +44,7 @@ Status ask_for_explanation(const std::string& socket_path, const std::string& jo
   if (const Status answered = connection.receive_until(deadline_ns, received); !answered)
     return answered.with_context(fmt::format("job '{}' is not explained", job_name));
   const proto::ExplanationReply* reply = received.message->body_as_ExplanationReply();
-  if (reply == nullptr) {
-    return make_status(StatusCode::Protocol,
-                       "braidd at '{}' answered ExplanationQuery with {}; are libbraid and braidd "
-                       "of one version?",
-                       socket_path, proto::EnumNameClientBody(received.message->body_type()));
-  }
+  if (reply == nullptr) return not_answered(socket_path, "ExplanationQuery", received);
   if (reply->error()->size() != 0) return Status(StatusCode::NotFound, reply->error()->str());
   text = reply->text()->str();
   return {};
@@ -66,6 +68,23 @@ Status find_master(const char* socket_path, uint32_t timeout_ms, char* address, 
   BRAID_RETURN_IF_ERROR(copy_answer(found, "address", address, bytes));
   *node = connection.daemon_node();
   return {};
+}
+
+Status name_job(const char* socket_path, const char* wanted, uint32_t timeout_ms, char* name,
+                size_t bytes) {
+  if (wanted == nullptr) return Status(StatusCode::InvalidArgument, "wanted is NULL");
+  if (name == nullptr) return Status(StatusCode::InvalidArgument, "name is NULL");
+  const uint64_t deadline_ns = question_deadline_ns(timeout_ms);
+  Connection connection;
+  BRAID_RETURN_IF_ERROR(connection.open(socket_path_of(socket_path), deadline_ns));
+  flatbuffers::FlatBufferBuilder builder;
+  BRAID_RETURN_IF_ERROR(
+      connection.send(builder, proto::CreateNameQueryDirect(builder, wanted)));
+  Received received;
+  BRAID_RETURN_IF_ERROR(connection.receive_until(deadline_ns, received));
+  const proto::NameReply* reply = received.message->body_as_NameReply();
+  if (reply == nullptr) return not_answered(connection.path(), "NameQuery", received);
+  return copy_answer(reply->job()->str(), "name", name, bytes);
 }
 
 Status explain(const char* socket_path, const char* job_name, uint32_t timeout_ms, char* text,

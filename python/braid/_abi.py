@@ -298,6 +298,7 @@ SIGNATURES = {
     "braid_stream_wait": (c_int, [c_void_p, c_uint64, c_void_p]),
     "braid_device_release": (c_int, [c_void_p, c_uint64]),
     "braid_tell_work": (c_int, [c_void_p, POINTER(Work)]),
+    "braid_name_job": (c_int, [c_char_p, c_char_p, c_uint32, c_char_p, c_size_t]),
     "braid_explain": (c_int, [c_char_p, c_char_p, c_uint32, c_char_p, c_size_t]),
     "braid_place": (
         c_int,

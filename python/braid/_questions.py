@@ -14,6 +14,7 @@ from braid.errors import error_of
 
 _ADDRESS_BYTES = 256  # These are always enough: see braid.h.
 _EXPLANATION_BYTES = 64 << 10
+_NAME_BYTES = 256
 
 
 class Master(NamedTuple):
@@ -54,6 +55,21 @@ def explain(name: str, *, socket_path: str | None = None, timeout: float | None 
         lambda: called.braid_explain(path, name.encode(), milliseconds(timeout), text, len(text))
     )
     return text.value.decode(errors="replace")
+
+
+def name_job(wanted: str, *, socket_path: str | None = None, timeout: float | None = None) -> str:
+    """A name for a new job: `wanted`, or with a number behind it ("train-2") where a job on this node is called so.
+
+    For rank 0, which passes it to all ranks. The daemon holds it back until the job is opened, for a minute at
+    most. Takes at most `timeout` (10 s).
+    """
+    name = ctypes.create_string_buffer(_NAME_BYTES)
+    path = socket_path.encode() if socket_path else None
+    called = library()
+    wait_for_answer(
+        lambda: called.braid_name_job(path, wanted.encode(), milliseconds(timeout), name, len(name))
+    )
+    return name.value.decode(errors="replace")
 
 
 class _Question(threading.Thread):

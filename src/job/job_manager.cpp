@@ -2,10 +2,12 @@
 #include "job/job_manager.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "base/log.h"
 #include "job/client_body.h"
+#include "job/open_request.h"
 
 namespace braid {
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
@@ -61,6 +63,8 @@ void JobManager::on_client_message(ClientConnection& connection,
     const Status admitted = admit(connection, *message.body_as_OpenJob(), std::move(fds));
     if (!admitted) refuse_client(connection, admitted);
     return;
+  } else if (message.body_type() == proto::ClientBody::NameQuery) {
+    return give_name(connection, message.body_as_NameQuery()->job()->str());
   }
   if (teller_ != nullptr && teller_->on_client_message(connection, message)) return;
   refuse_client(connection, make_status(StatusCode::Protocol, "{} came where it does not belong",
@@ -92,6 +96,17 @@ Status JobManager::admit(ClientConnection& connection, const proto::OpenJob& ope
   return Status::ok();
 }
 
+void JobManager::give_name(ClientConnection& connection, const std::string& wanted) {
+  if (const Status valid = check_job_name(wanted); !valid) return refuse_client(connection, valid);
+  std::unordered_set<std::string> taken;
+  for (const auto& [identity, place] : places_) {
+    if (!place.expired()) taken.insert(identity.name);
+  }
+  const std::string name = names_.give(wanted, taken, clock_.now_ms());
+  flatbuffers::FlatBufferBuilder builder;
+  send_body(connection, builder, proto::CreateNameReplyDirect(builder, name.c_str()));
+}
+
 Status JobManager::take_place(Session& session) {
   std::erase_if(places_, [](const auto& place) { return place.second.expired(); });
   const auto position = places_.find(session.request().identity);
@@ -102,6 +117,7 @@ Status JobManager::take_place(Session& session) {
                                          UserResource::Jobs);
     BRAID_RETURN_IF_ERROR(place->set(1));
     places_[session.request().identity] = place;
+    names_.came(session.job_name());
   }
   session.set_place(std::move(place));
   return Status::ok();

@@ -14,6 +14,7 @@
 #include "coordinator/refused_senders.h"
 #include "ipc/client_connection.h"
 #include "ipc/client_server.h"
+#include "job/job_names.h"
 #include "job/job_table.h"
 #include "job/job_teller.h"
 #include "job/joining_trainers.h"
@@ -88,6 +89,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void on_peer_lost(const Peer& peer, const Status& reason) override;
 
  private:
+  void give_name(ClientConnection& connection, const std::string& wanted);
   Status take_place(Session& session);
   Status admit(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   bool on_job_message(const Peer& from, const proto::ControlMessage& message);
@@ -117,6 +119,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   RefusedSenders refused_;
   // What a job's ranks on this node share, forming or running.
   std::unordered_map<JobIdentity, std::weak_ptr<UserCharge>> places_;
+  JobNames names_;
   std::function<void()> on_drained_;
   Timer drain_timer_;
   Timer idle_link_timer_;  // active while there are jobs, or links that no job uses

@@ -18,10 +18,7 @@ std::span<const uint8_t> token_of(const proto::OpenJob& open) {
 
 // Ok, or what in it makes no sense.
 Status check_open(const proto::OpenJob& open) {
-  if (open.name()->size() == 0 || open.name()->size() > OpenRequest::kJobNameBytesMax) {
-    return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
-                       OpenRequest::kJobNameBytesMax, open.name()->size());
-  }
+  BRAID_RETURN_IF_ERROR(check_job_name(open.name()->string_view()));
   if (open.world_size() == 0 || open.world_size() > Coordinator::kWorldSizeMax ||
       open.rank() >= open.world_size()) {
     return make_status(
@@ -52,6 +49,12 @@ Status check_open(const proto::OpenJob& open) {
 }
 
 }  // namespace
+
+Status check_job_name(std::string_view name) {
+  if (!name.empty() && name.size() <= OpenRequest::kJobNameBytesMax) return Status::ok();
+  return make_status(StatusCode::InvalidArgument, "a job's name has 1 to {} bytes, not {}",
+                     OpenRequest::kJobNameBytesMax, name.size());
+}
 
 Result<OpenRequest> parse_open_job(const proto::OpenJob& open, uid_t user) {
   BRAID_RETURN_IF_ERROR(check_open(open));

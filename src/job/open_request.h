@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <sys/types.h>
 
@@ -30,6 +31,8 @@ struct OpenRequest {
   uint32_t done_capacity = 0;  // operations that it holds at a time
 };
 
+// InvalidArgument: none can have it.
+Status check_job_name(std::string_view name);
 // InvalidArgument: something in it makes no sense.
 Result<OpenRequest> parse_open_job(const proto::OpenJob& open, uid_t user);
 

@@ -10,7 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from braid_build import PATIENCE_S, ran
@@ -22,16 +22,23 @@ SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources")
 DOWNLOAD_S = 400
 _SMALL = [f"path-exclude=/usr/share/{folder}/*" for folder in ("locale", "man", "doc")] + ["force-unsafe-io"]
 
-# $1 is the tree, which becomes the root of a mount namespace of its own. What a path is called there, any process of it
-# sees in the same way, also in /proc/PID/exe.
+# $1 is the tree, which becomes the root of a mount namespace of its own; behind it come paths in it, each with the folder
+# of the host that is seen there. What a path is called there, any process of it sees in the same way, also in
+# /proc/PID/exe.
 _KEEPER = r"""
 set -e
 mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
 cd "$1"
-mkdir -p old packages
-mount --bind "$2" packages
+mkdir -p old
+shift
+while [ $# -gt 0 ]; do
+  mkdir -p ".$1"
+  mount --bind "$2" ".$1"
+  mount -o remount,bind,ro ".$1"
+  shift 2
+done
 pivot_root . old
 umount -l /old
 rmdir /old
@@ -72,10 +79,13 @@ needs_bare_tree = pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED))
 
 class BareTree:
     """`packages` is a folder, /packages inside; `include`: packages of the distribution that are in it from the
-    start, with what they depend on."""
+    start, with what they depend on; `mounts`: other folders of the host, by the path at which they are inside."""
 
-    def __init__(self, folder: pathlib.Path, packages: pathlib.Path, release: str = OWN, include: Sequence[str] = ()):
-        self.root, self._packages = folder / "tree", packages
+    def __init__(
+        self, folder: pathlib.Path, packages: pathlib.Path, release: str = OWN, include: Sequence[str] = (),
+        mounts: Mapping[str, pathlib.Path] | None = None,
+    ):  # fmt: skip
+        self.root, self._mounts = folder / "tree", {"/packages": packages, **(mounts or {})}
         self._release, self._include = release, ["iproute2", *include]
         self._keeper: subprocess.Popen | None = None
 
@@ -119,7 +129,7 @@ class BareTree:
     def _start_keeper(self) -> None:
         apart = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
         self._keeper = subprocess.Popen(
-            [*apart, "bash", "-c", _KEEPER, "keeper", str(self.root), str(self._packages)],
+            [*apart, "bash", "-c", _KEEPER, "keeper", str(self.root), *(str(each) for pair in self._mounts.items() for each in pair)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         if self._keeper.stdout.readline() != "ready\n":
@@ -173,6 +183,11 @@ class BareTree:
         file.unlink(missing_ok=True)
         file.write_text(text, encoding="utf-8")
         file.chmod(mode)
+
+    def is_running_as(self, user: str) -> bool:
+        """Whether any process of this user is left inside."""
+        looks = f'for each in /proc/[0-9]*; do [ "$(stat -c %U $each 2>/dev/null)" != {user} ] || echo $each; done'
+        return self.run("sh", "-c", looks) != ""
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(self.root / path.lstrip("/"))

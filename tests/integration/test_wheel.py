@@ -18,7 +18,7 @@ import sys
 import zipfile
 
 import pytest
-from bare_tree import BareTree, needs_bare_tree
+from bare_tree import NODES, BareTree, needs_bare_tree
 from braid_build import BUILD, IS_BUILT, IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
 from cluster_tool import REFUSED
 from real_cluster import until
@@ -163,6 +163,68 @@ def test_a_bare_debian_needs_no_more_for_a_job(wheel, tmp_path, release):
         tree.run(f"{programs}/pip", "uninstall", "--yes", "braid-comm", user="alice")
         left = tree.run("find", f"{home}/environment", "-iname", "*braid*")
         assert left == ""
+
+
+# A script of torch's tutorials: it does not know braid.
+SCRIPT = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(100, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.full((8, 100), float(dist.get_rank()))).sum().backward()
+    optimizer.step()
+print("trained", float(sum(each.double().sum() for each in model.parameters())), flush=True)
+dist.destroy_process_group()
+"""
+
+
+@needs_bare_tree
+@pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED))
+def test_two_bare_nodes_train_with_the_wheel_and_leave_nothing(wheel, tmp_path):
+    torch = pytest.importorskip("torch")
+    mounts = {"/torch": pathlib.Path(torch.__file__).parents[1]}
+    with BareTree(tmp_path, wheel.parent, include=["python3-venv"], mounts=mounts) as tree:
+        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        if not tree.exists(f"/usr/bin/{python}"):
+            pytest.skip(f"the torch at hand is for {python}, which the tree does not have")
+        home, programs = "/srv/alice", "/srv/alice/environment/bin"
+        tree.run("useradd", "--create-home", "--home-dir", home, "alice")
+        tree.run("python3", "-m", "venv", f"{home}/environment", user="alice")
+        tree.write(f"{home}/environment/lib/{python}/site-packages/torch.pth", "/torch\n")
+        tree.write("/srv/train.py", SCRIPT)
+        pip = [f"{programs}/pip", "install", "--no-index", "--no-deps", f"/packages/{wheel.name}"]
+        tree.run(*pip, user="alice")
+        before = tree.run("find", "/", "-xdev", "-user", "alice", "-not", "-path", f"{home}/environment/*")
+        logs, nodes = {}, []
+        for rank, node in enumerate(NODES):
+            tree.run("install", "-d", "-m", "700", "-o", "alice", f"/run/{node}")
+            logs[node] = tmp_path / f"{node}.log"
+            torchrun = [f"{programs}/python", "-m", "torch.distributed.run", "--nproc-per-node=1", "--nnodes=2"]
+            torchrun += [f"--node-rank={rank}", f"--master-addr={NODES['a']}", "--master-port=29500"]
+            with open(logs[node], "wb") as log:
+                nodes.append(
+                    tree.start(
+                        *torchrun, "/srv/train.py", node=node, user="alice", log=log,
+                        HOME=home, XDG_RUNTIME_DIR=f"/run/{node}", BRAID_ENABLE="1",
+                    )  # fmt: skip
+                )
+        codes = [each.wait(PATIENCE_S) for each in nodes]
+        said = {node: log.read_text() for node, log in logs.items()}
+        assert codes == [0, 0], said
+        assert all("no braidd on this node: started one for you" in text for text in said.values()), said
+        (results,) = {tuple(re.findall("trained .*", text)) for text in said.values()}
+        assert len(results) == 1, said
+        assert "braid carries job train: 2 ranks" in said["a"], said
+        until(lambda: not tree.is_running_as("alice"), "the daemons have ended")
+        after = tree.run("find", "/", "-xdev", "-user", "alice", "-not", "-path", f"{home}/environment/*")
+        left = {path for path in set(after.split()) - set(before.split()) if not path.startswith("/tmp/torch")}
+        assert left == {f"/run/{node}" for node in NODES}  # and torch's own
 
 
 def test_the_python_package_alone_takes_a_library_from_elsewhere(tmp_path):

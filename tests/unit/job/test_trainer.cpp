@@ -138,6 +138,13 @@ void TestTrainer::ask_explanation(const std::string& job) {
   send(builder);
 }
 
+void TestTrainer::ask_name(const std::string& wanted) {
+  given_name.clear();
+  flatbuffers::FlatBufferBuilder builder;
+  finish(builder, proto::CreateNameQueryDirect(builder, wanted.c_str()));
+  send(builder);
+}
+
 void TestTrainer::ask_timeline(const std::string& job, uint32_t steps) {
   flatbuffers::FlatBufferBuilder builder;
   finish(builder, proto::CreateTimelineQueryDirect(builder, job.c_str(), steps));
@@ -225,6 +232,8 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
     failure = Status(static_cast<StatusCode>(failed->code()), failed->text()->str());
   } else if (const auto* explained = message.body_as_ExplanationReply()) {
     explanation = explained->text()->str() + explained->error()->str();
+  } else if (const auto* named = message.body_as_NameReply()) {
+    given_name = named->job()->str();
   } else if (const auto* reply = message.body_as_StatusReply()) {
     status_reply = (reply_goes_on ? status_reply : std::string()) + reply->json()->str();
     reply_goes_on = reply->more();

@@ -52,6 +52,7 @@ class TestTrainer {
   void ask_plans(const std::string& job);
   void ask_facts(const std::string& job);
   void ask_explanation(const std::string& job);
+  void ask_name(const std::string& wanted);
   void ask_timeline(const std::string& job, uint32_t steps);
   void ask_status();
   void leave(const std::string& reason = {}, bool fails_job = false);
@@ -86,6 +87,7 @@ class TestTrainer {
   std::string refusal;               // of a registration
   std::string status_reply;
   std::string explanation;     // or why there is none
+  std::string given_name;
   bool reply_goes_on = false;  // status_reply is not whole
   uint32_t jobs_hidden = 0;
   Status failure;

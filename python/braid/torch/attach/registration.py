@@ -18,6 +18,7 @@ from braid.torch.attach.replacing import replace_everywhere
 from braid.torch.attach.splitting import wrap_splitting
 from braid.torch.ddp.changed import watch_ddp
 from braid.torch.group.creation import create_group
+from braid.torch.group.naming import described
 from braid.torch.group.process_group import BraidProcessGroup
 
 
@@ -25,6 +26,9 @@ def register() -> None:
     """After this, init_process_group("braid") works. A second call does nothing."""
     if "braid" not in dist.Backend.backend_list:
         dist.Backend.register_backend("braid", create_group, devices=["cpu", "cuda"])
+    helper = distributed_c10d._new_process_group_helper
+    if not getattr(helper, "_braid", False):
+        distributed_c10d._new_process_group_helper = described(helper)
     original = distributed_c10d.monitored_barrier
     if getattr(original, "_braid", False):
         return

@@ -169,7 +169,7 @@ class BraidComm(torchcomms.TorchCommBackend):
     ) -> None:
         self._name, self._rank, self._size = name, rank, size
         self._ends_in_call = ends_in_call
-        self._made = create_group(store, rank, size, timeout)
+        self._made = create_group(store, rank, size, timeout, name)
         self._made.setGroupName(name)
 
     @property

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 import secrets
 import time
-import uuid
 from datetime import timedelta
 
 from torch.distributed import (
@@ -21,9 +21,11 @@ from torch.distributed import (
 )
 
 from braid import BraidError, Job, Master, master
+from braid._questions import name_job
 from braid.torch.environment.logs import announce
 from braid.torch.group.arrivals import Arrivals, printable
 from braid.torch.group.gloo import LOOPBACK, host_of, local_address
+from braid.torch.group.naming import remember, wanted_name
 from braid.torch.group.personal import Decision, decide, follow
 from braid.torch.group.process_group import BraidProcessGroup
 from braid.torch.group.stores import key_comes, underlying
@@ -33,9 +35,12 @@ _log = logging.getLogger("braid")
 _GIVEN_UP = "given up\n"
 
 
-def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> BraidProcessGroup:
-    """What torch calls for each group, on all ranks of it and with ranks 0 … size - 1."""
-    proposal = _Proposal(store, rank, size, timeout)
+def create_group(
+    store: Store, rank: int, size: int, timeout: timedelta, label: str | None = None
+) -> BraidProcessGroup:
+    """What torch calls for each group, on all ranks of it and with ranks 0 … size - 1. Other groups
+    than torch's have a `label`."""
+    proposal = _Proposal(store, rank, size, timeout, label)
     try:
         job = proposal.join()
     except BraidError as error:
@@ -44,8 +49,7 @@ def create_group(store: Store, rank: int, size: int, timeout: timedelta) -> Brai
             f"{proposal.other_way_to_rank_0(error)}"
         ) from error
     try:
-        # The job's name sets this group's keys apart from those of a group before it.
-        own_store = PrefixStore(job.name, store)
+        own_store = PrefixStore(proposal.own_prefix(), store)
         group = BraidProcessGroup(own_store, rank, size, timeout, job)
     except BaseException:
         job.close()
@@ -60,15 +64,18 @@ class _Proposal:
     """The job's name, its master and its token, which rank 0 chooses and says through the store, and
     whether the run has daemons of its own, with their key.
 
-    The name is new each time, so runs and groups never meet by accident, and token and key are random, so
+    Token and key are random, so runs and groups never meet by accident, whatever their names, and
     nobody joins who did not have the store while the group was made: they do not stay there.
     """
 
-    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+    def __init__(
+        self, store: Store, rank: int, size: int, timeout: timedelta, label: str | None
+    ) -> None:
         self._store = store
         self._rank = rank
         self._size = size
         self._seconds = timeout.total_seconds()
+        self._label = label
         self._arrivals = Arrivals(store, rank, size)
         self._key = f"braid/job/{self._arrivals.number}"
         self._end_key = f"braid/end/{self._arrivals.number}"
@@ -97,6 +104,10 @@ class _Proposal:
         if self._rank == 0:
             self._store.delete_key(self._key)
         return job
+
+    def own_prefix(self) -> str:
+        """Sets this group's keys apart from those of a group before it."""
+        return f"braid/{hashlib.sha256(self._token.encode()).hexdigest()[:16]}"
 
     def other_way_to_rank_0(self, error: BraidError) -> str:
         """For the error of a daemon that does not reach rank 0's: the network over which torch does."""
@@ -149,9 +160,9 @@ class _Proposal:
             )
 
     def _choose(self) -> None:
-        self.job = f"{os.environ.get('BRAID_JOB', 'torch')[:200]}-{uuid.uuid4().hex[:12]}"
         _close_to_others(self._store)
         decision = decide(self._size)
+        self.job = _own_name(wanted_name(self._label))
         where = _choose_master()
         lines = (self.job, where.address, str(where.node), secrets.token_hex(32), *decision.lines())
         self._store.set(self._key, "\n".join(lines))
@@ -170,6 +181,7 @@ class _Proposal:
         self._where = Master(address, int(node))
         decision = Decision.of_lines(*decided)
         self._key_of_run = decision.run.key if decision.run is not None else ""
+        remember(self.job, self._label)
         if self._rank != 0:
             follow(decision)
 
@@ -182,6 +194,14 @@ def _close_to_others(store: Store) -> None:
             os.chmod(store.path, 0o600)
         except OSError as error:
             _log.warning("the file of torch's store stays open to other users: %s", error)
+
+
+def _own_name(wanted: str) -> str:
+    """A name that no other job on this node has."""
+    try:
+        return name_job(wanted)
+    except BraidError:  # No daemon, as the job itself will say; or one that is too old to know.
+        return f"{wanted}-{secrets.token_hex(2)}"
 
 
 def _choose_master() -> Master:

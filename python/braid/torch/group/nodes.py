@@ -32,7 +32,9 @@ def node_group(group: BraidProcessGroup) -> BraidProcessGroup | None:
     if len(there) == 1:
         return None
     store = PrefixStore(f"braid/{prefix}/{there[0]}", group.get_group_store())
-    return create_group(store, there.index(group.rank()), len(there), group.operation_timeout)
+    return create_group(
+        store, there.index(group.rank()), len(there), group.operation_timeout, f"node{there[0]}"
+    )
 
 
 def identity_of_node(group: BraidProcessGroup) -> bytes:
