@@ -28,8 +28,7 @@ Status copy_answer(const std::string& answer, const char* field, char* out, size
 Status not_answered(const std::string& socket_path, const char* question, const Received& answer) {
   return make_status(StatusCode::Protocol,
                      "braidd at '{}' answered {} with {}; are libbraid and braidd of one version?",
-                     socket_path, question,
-                     proto::EnumNameClientBody(answer.message->body_type()));
+                     socket_path, question, proto::EnumNameClientBody(answer.message->body_type()));
 }
 
 // NotFound: there is nothing to say yet.
@@ -78,8 +77,7 @@ Status name_job(const char* socket_path, const char* wanted, uint32_t timeout_ms
   Connection connection;
   BRAID_RETURN_IF_ERROR(connection.open(socket_path_of(socket_path), deadline_ns));
   flatbuffers::FlatBufferBuilder builder;
-  BRAID_RETURN_IF_ERROR(
-      connection.send(builder, proto::CreateNameQueryDirect(builder, wanted)));
+  BRAID_RETURN_IF_ERROR(connection.send(builder, proto::CreateNameQueryDirect(builder, wanted)));
   Received received;
   BRAID_RETURN_IF_ERROR(connection.receive_until(deadline_ns, received));
   const proto::NameReply* reply = received.message->body_as_NameReply();

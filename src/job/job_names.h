@@ -18,8 +18,8 @@ class JobNames {
   // Beyond that the name that was given first is no longer held.
   static constexpr size_t kHeldMax = 1024;
 
-  // `wanted`, or with a number behind it ("train-2") where a job in `taken` is called so, or another
-  // asker's job will be. The name is held for the asker until its job comes.
+  // `wanted`, or with a number behind it ("train-2") where a job in `taken` is called so, or
+  // another asker's job will be. The name is held for the asker until its job comes.
   std::string give(std::string_view wanted, const std::unordered_set<std::string>& taken,
                    uint64_t now_ms);
   // A job of that name is here.

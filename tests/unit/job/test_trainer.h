@@ -86,7 +86,7 @@ class TestTrainer {
   std::vector<uint32_t> arenas;      // registered
   std::string refusal;               // of a registration
   std::string status_reply;
-  std::string explanation;     // or why there is none
+  std::string explanation;  // or why there is none
   std::string given_name;
   bool reply_goes_on = false;  // status_reply is not whole
   uint32_t jobs_hidden = 0;
