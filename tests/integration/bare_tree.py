@@ -22,8 +22,8 @@ SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources")
 DOWNLOAD_S = 400
 _SMALL = [f"path-exclude=/usr/share/{folder}/*" for folder in ("locale", "man", "doc")] + ["force-unsafe-io"]
 
-# $1 is the tree, which becomes the root of a mount namespace of its own; behind it come paths in it, each with the folder
-# of the host that is seen there. What a path is called there, any process of it sees in the same way, also in
+# $1 is the tree, which becomes the root of a mount namespace of its own; behind it come paths in it, each with the
+# folder of the host that is seen there. What a path is called there, any process of it sees in the same way, also in
 # /proc/PID/exe.
 _KEEPER = r"""
 set -e
@@ -128,8 +128,9 @@ class BareTree:
 
     def _start_keeper(self) -> None:
         apart = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
+        mounts = [str(each) for pair in self._mounts.items() for each in pair]
         self._keeper = subprocess.Popen(
-            [*apart, "bash", "-c", _KEEPER, "keeper", str(self.root), *(str(each) for pair in self._mounts.items() for each in pair)],
+            [*apart, "bash", "-c", _KEEPER, "keeper", str(self.root), *mounts],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         if self._keeper.stdout.readline() != "ready\n":
