@@ -444,7 +444,7 @@ BRAID_API const char* braid_error_message(void);
 /** "BRAID_ERROR_NOT_FOUND" for 2, and so on. */
 BRAID_API const char* braid_error_name(int error);
 
-/** "0.1.0" */
+/** The version of the library: "MAJOR.MINOR.PATCH". */
 BRAID_API const char* braid_version(void);
 
 #ifdef __cplusplus

@@ -23,10 +23,9 @@ from braid._placing import Link, PlacedItem, Placement, place
 from braid._questions import Master, explain, master
 from braid._registering import Memory, TensorSpec
 from braid._telling import WorkItem, WorkLoad, WorkSpan
+from braid._version import __version__
 from braid.errors import BraidError
 from braid.job import Job
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BraidError",
@@ -50,6 +49,7 @@ __all__ = [
     "WorkItem",
     "WorkLoad",
     "WorkSpan",
+    "__version__",
     "explain",
     "master",
     "place",

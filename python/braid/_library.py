@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from braid import _abi
+from braid._version import __version__
 from braid.errors import LibraryError
 
 SONAME = "libbraid.so.0"
 # Fields are only ever added within one of these, so any patch release fits.
-ABI_VERSION = "0.1"
+ABI_VERSION = __version__.rpartition(".")[0]
 
 _lock = threading.Lock()
 _library: ctypes.CDLL | None = None

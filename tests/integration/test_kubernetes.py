@@ -290,11 +290,3 @@ def test_the_alerts_are_those_of_prometheus():
     assert any('job="braid"' in one["expr"] for group in rules["groups"] for one in group["rules"])
     (endpoint,) = the("PodMonitor")["spec"]["podMetricsEndpoints"]
     assert {"targetLabel": "job", "replacement": "braid", "action": "replace"} in endpoint["relabelings"]
-
-
-def test_the_image_has_the_version_of_the_project():
-    version = re.search(r"project\(braid VERSION ([\d.]+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
-    assert f'image.version="{version}"' in step("LABEL")
-    images = [container["image"] for pod in (daemon_pod(), trainer_pod())
-              for container in [*pod["containers"], *pod.get("initContainers", [])]]  # fmt: skip
-    assert {image.split(":")[1] for image in images} == {version}
