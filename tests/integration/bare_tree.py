@@ -160,7 +160,7 @@ class BareTree:
         )  # fmt: skip
 
     def run(self, *argv: str, **where) -> str:
-        """What it said. It must succeed."""
+        """What it said. It must succeed, in `timeout` seconds."""
         done = self._run(*argv, **where)
         assert done.returncode == 0, f"{' '.join(argv)} ended with {done.returncode}:\n{done.stdout}"
         return done.stdout

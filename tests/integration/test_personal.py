@@ -12,10 +12,11 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from braid_build import BRAIDCTL, BRAIDD, ran, trainer_environment
+from braid_build import BRAIDCTL, BRAIDD, braidctl, ran, trainer_environment
 from cluster_tool import is_running
-from real_cluster import needs_daemons
+from real_cluster import SUM_FOREVER, needs_daemons
 from second_user import NEIGHBOUR, NOBODY_UID, needs_nobody, nobodys_python
+from single_daemon import SingleDaemon
 from trainer_process import Trainer, until
 
 pytestmark = [needs_daemons, needs_nobody]
@@ -152,6 +153,32 @@ def test_daemons_of_two_users_do_not_meet(users):
         assert user.ran(BRAIDCTL, "--socket", socket_of[user.uid], "status").returncode == 0
         refused = user.ran(BRAIDCTL, "--socket", socket_of[other.uid], "status")
         assert refused.returncode != 0 and "may not" in refused.stderr, refused.stderr
+
+
+def test_the_daemon_of_the_node_goes_on_beside_those_of_two_users(users):
+    with SingleDaemon() as node:
+        (trainer,) = node.start(SUM_FOREVER)
+        trainer.wait_for("RUNNING")
+        ranks = [user.trains("run", "", 0, 1, "train") for user in users]
+        for rank in ranks:
+            rank.wait_for("RESULT")
+        told = [rank.results()[0] for rank in ranks]
+        assert len({result["socket"] for result in told} | {node.socket}) == 3
+        for user, result in zip(users, reversed(told), strict=True):
+            refused = user.ran(BRAIDCTL, "--socket", result["socket"], "status")
+            assert refused.returncode != 0 and "may not" in refused.stderr, refused.stderr
+        pids = [json.loads((user.base / "run" / "braidd.json").read_text())["pid"] for user in users]
+        for user, rank, pid in zip(users, ranks, pids, strict=True):
+            rank.kill()
+            user.expect_nothing_left(pid)
+        before = steps_of_job(node)
+        until(lambda: steps_of_job(node) > before, "the job of the node's daemon goes on")
+        assert trainer.process.poll() is None
+
+
+def steps_of_job(node: SingleDaemon) -> int:
+    (job,) = json.loads(braidctl(node.socket, "status", "--json").stdout)["jobs"]
+    return job["steps_done"]
 
 
 def test_of_many_processes_one_starts_the_daemon_which_ends_with_them_however_they_end(user):
