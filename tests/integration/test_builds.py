@@ -55,6 +55,5 @@ def cuda_headers() -> pathlib.Path:
     """Those that this machine builds with."""
     cache = (REPOSITORY / "build" / "release" / "CMakeCache.txt").read_text()
     (own,) = [line.split("=", 1)[1] for line in cache.splitlines() if line.startswith("BRAID_CUDA_HEADERS:")]
-    found = [pathlib.Path(own or "/nowhere"), REPOSITORY / "build" / "cuda-headers", pathlib.Path("/usr/local/cuda/include")]
-    (*_, last) = [path for path in found if (path / "cudaTypedefs.h").exists()]
-    return last
+    places = (own or "/nowhere", REPOSITORY / "build" / "cuda-headers", "/usr/local/cuda/include")
+    return next(path for path in map(pathlib.Path, places) if (path / "cudaTypedefs.h").exists())

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "braidctl/personal_sockets.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "config/personal.h"
+
+namespace braid {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> personal_sockets() {
+  std::vector<std::string> found;
+  const auto look = [&found](const fs::path& folder) {
+    std::error_code ignored;
+    const fs::path socket = folder / kPersonalSocket;
+    if (fs::is_socket(socket, ignored)) found.push_back(socket.string());
+  };
+  const fs::path base = personal_folder(std::getenv("XDG_RUNTIME_DIR"), ::getuid());
+  look(base);
+  // A run's own daemon has a folder of its own in there.
+  std::error_code error;
+  for (fs::directory_iterator entry(base, error), end; !error && entry != end;
+       entry.increment(error)) {
+    look(entry->path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace braid
