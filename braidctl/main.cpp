@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // braidctl: asks the daemon of this node, and plans without one.
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
@@ -25,6 +28,7 @@
 #include "braidctl/ctl_simulate.h"
 #include "braidctl/ctl_trace.h"
 #include "braidctl/ctl_tune.h"
+#include "braidctl/personal_sockets.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
 
@@ -67,6 +71,13 @@ braid::Result<braid::CommandOutput> run_status(const std::string& socket,
   return braid::CommandOutput{braid::render_status(*status), {}};
 }
 
+// The user has said which daemon, or the node's lets him in.
+bool is_node_open() {
+  const char* said = std::getenv("BRAID_SOCKET");
+  return (said != nullptr && *said != '\0') ||
+         ::access(braid::daemon_socket_path("").c_str(), R_OK | W_OK) == 0;
+}
+
 int print(const braid::Result<braid::CommandOutput>& output) {
   if (!output) {
     std::fprintf(stderr, "braidctl: %s\n",
@@ -93,7 +104,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::string socket;
   app.add_option("--socket", socket,
-                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
+                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock, else "
+                 "that of your personal daemon)");
   StatusCommand status;
   braid::AdviseCommand advise;
   braid::ExplainCommand explain;
@@ -129,8 +141,17 @@ int main(int argc, char** argv) {
       {braid::add_tune_command(app, tune), [&] { return braid::run_tune(socket, tune); }},
   };
   if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
+  std::vector<std::string> personal;
+  if (socket.empty() && !is_node_open()) personal = braid::personal_sockets();
+  if (personal.size() == 1) socket = personal.front();
   for (const Subcommand& subcommand : subcommands) {
-    if (subcommand.app->parsed()) return print(subcommand.run());
+    if (!subcommand.app->parsed()) continue;
+    const auto output = subcommand.run();
+    if (!output && personal.size() > 1) {
+      std::fprintf(stderr, "braidctl: you have %zu personal daemons; --socket says which: %s\n",
+                   personal.size(), fmt::format("{}", fmt::join(personal, ", ")).c_str());
+    }
+    return print(output);
   }
   return braid::kExitUsage;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/personal.h"
@@ -22,6 +23,9 @@ std::vector<std::string> personal_sockets() {
     if (fs::is_socket(socket, ignored)) found.push_back(socket.string());
   };
   const fs::path base = personal_folder(std::getenv("XDG_RUNTIME_DIR"), ::getuid());
+  struct stat info {};
+  if (::lstat(base.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::getuid())
+    return {};  // In /tmp anybody could have made it.
   look(base);
   // A run's own daemon has a folder of its own in there.
   std::error_code error;

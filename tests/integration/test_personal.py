@@ -132,8 +132,9 @@ def test_a_user_gets_a_daemon_without_configuration_and_a_second_one_is_told_of_
     assert second.returncode == 1
     told = f"your personal braidd runs already: process {news['pid']}, socket {news['socket']}, page {news['page']}"
     assert second.stderr.splitlines()[-1].endswith(told)
-    status = user.ran(BRAIDCTL, "--socket", news["socket"], "status", "--json")
-    assert status.returncode == 0, status.stderr
+    for socket in ((), ("--socket", news["socket"])):
+        status = user.ran(BRAIDCTL, *socket, "status", "--json")
+        assert status.returncode == 0, status.stderr
     user.expect_nothing_left(news["pid"])
 
 
@@ -221,6 +222,10 @@ def test_two_runs_of_a_user_have_a_daemon_each(user):
         rank.wait_for("RESULT")
     pids = [json.loads((user.base / run / "braidd.json").read_text())["pid"] for run in ("first", "second")]
     assert pids[0] != pids[1]
+    asked = user.ran(BRAIDCTL, "status")
+    sockets = ", ".join(str(user.base / run / "braidd.sock") for run in ("first", "second"))
+    assert asked.returncode == 1
+    assert f"you have 2 personal daemons; --socket says which: {sockets}" in asked.stderr
     first.kill()
     until(lambda: not is_running(pids[0]), "the first run's daemon has ended")
     assert sorted(each.name for each in user.base.iterdir()) == ["second"]
