@@ -161,15 +161,17 @@ def page_of(runs, network, nic_gbit):
         is_stacked=True,
     )
     loss = Lines(
-        "training loss (cross-entropy)",
-        "seconds spent in training steps",
+        "training loss",
+        "seconds of training steps",
         series={run.name: list(zip(itertools.accumulate(run.step_seconds), run.losses)) for run in runs},
     )
     took = "; ".join(f"{run.name}: {len(run.losses)} steps in {sum(run.step_seconds):.0f} s" for run in runs)
-    return Page(
-        f"The same script through {' and '.join(names)}", [bandwidth, steps, loss], [network, took], columns=3,
-        panel_inches=(4.2, 3.6),
-    )  # fmt: skip
+    reference, own = runs
+    title = (
+        f"The same script: {own.step * 1e3:.0f} ms a step through {own.name},"
+        f" {reference.step * 1e3:.0f} ms through {reference.name}"
+    )
+    return Page(title, [bandwidth, steps, loss], [network, took], columns=3, panel_inches=3.2)
 
 
 def main():

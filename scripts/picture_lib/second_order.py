@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from braid.plot.page import Page
-from braid.plot.panels import Panel, Span, Spans
+from braid.plot.panels import Span, Spans
 
 FACTORS, INVERSES, WAITS = "factors", "inverses", "waits for inverses of others"
 FACTORS_TRAVEL, INVERSES_TRAVEL, GRADIENTS_TRAVEL = "factors travel", "inverses travel", "gradients travel"
@@ -68,7 +68,7 @@ def travelled(seen: Seen) -> Span | None:
     return Span(NETWORK, seen.begin, seen.end, name)
 
 
-def panel_of(title: str, step: dict, end: float) -> Panel:
+def panel_of(title: str, step: dict, end: float) -> Spans:
     """The network is the first node's."""
     all_seen = sorted(spans_of(step), key=lambda seen: seen.begin)
     waits = {(seen.node, seen.track, seen.begin): seen.end for seen in all_seen if seen.name == "waits for other nodes"}
@@ -89,4 +89,6 @@ def page_of(steps: dict[str, dict], note: str) -> Page:
     """`steps`: by title, what kfac_rank.py has written."""
     end = max((step["end_ns"] - step["begin_ns"]) / 1e6 for step in steps.values())
     panels = [panel_of(title, step, end) for title, step in steps.items()]
-    return Page("One step with K-FAC", panels, [note], panel_inches=(11, 3.3))
+    took = {panel.title: max(span.end for span in panel.spans if span.lane != NETWORK) for panel in panels}
+    result = ", ".join(f"{length:.0f} ms by {title}" for title, length in took.items())
+    return Page(f"Factors and inverses take {result}", panels, [note], panel_inches=3.2)

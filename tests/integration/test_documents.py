@@ -2,6 +2,7 @@
 """The documents: what they point to is there, and the README leads to each of them."""
 
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -33,6 +34,14 @@ def test_a_broken_link_is_found(tmp_path):
     bad = "[5](b.md#gone) [6](c.md) [7](../b.md)"
     (tmp_path / "a.md").write_text(f"{good}\n{bad}\n```\n[8](d.md)\n```\n# Here\n", encoding="utf-8")
     assert broken_links(tmp_path, [tmp_path / "a.md"]) == ["a.md: b.md#gone", "a.md: c.md", "a.md: ../b.md"]
+
+
+def test_pictures_are_no_wider_than_a_page_shows_them():
+    pictures = [*(REPOSITORY / "docs").rglob("*.svg")]
+    assert len(pictures) > 5
+    for picture in pictures:
+        points = float(re.search(r'<svg [^>]*width="([\d.]+)pt"', picture.read_text(encoding="utf-8"))[1])
+        assert points * 96 / 72 <= 830, f"{picture.name}: letters shrink"
 
 
 def test_the_readme_leads_to_each_document():

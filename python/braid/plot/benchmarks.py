@@ -37,9 +37,8 @@ def compare(report: dict, title: str) -> Page:
         panels[0].limit = (wire, f"the wire: {number(wire)} Gbit/s")
     what = "Collectives through torch" if by_torch else "All-reduce"
     notes = [f"{options['nodes']} nodes, ranks of each: {options['ranks_per_node']}", report["network"]]
-    inches = (5.6, 2.8) if by_torch else (8.5, 2.6)
     heading = title or f"{what}: {', '.join(systems)}"
-    return Page(heading, panels, list(filter(None, notes)), 3 if by_torch else 1, inches)
+    return Page(heading, panels, list(filter(None, notes)), panel_inches=2.7)
 
 
 def _bars(rows: list[dict], systems: list[str], key: str, title: str, by_torch: bool) -> Bars:
@@ -73,8 +72,12 @@ def timeline(report: dict, title: str) -> Page:
         Spans(system, "ms", lanes=_LANES, spans=_spans(part, *one, end * _MOMENT_SHARE), end=end / 1e6)
         for (system, part), one in zip(timelines.items(), bounds)
     ]
-    heading = title or "When a step computes, and when its gradients travel"
-    return Page(heading, panels, [f"{report['options']['nodes']} nodes, rank 0"], panel_inches=(11, 2.6))
+    took = {system: (until - begin) / 1e9 for system, (begin, until) in zip(timelines, bounds)}
+    fast, slow = min(took, key=took.__getitem__), max(took, key=took.__getitem__)
+    steps = len(timelines[fast]["computing"])
+    heading = title or f"{steps} steps take {number(took[fast])} s by {fast}, {number(took[slow])} s by {slow}"
+    notes = ["When they compute, and when their gradients travel", f"{report['options']['nodes']} nodes, rank 0"]
+    return Page(heading, panels, notes, panel_inches=2.6)
 
 
 def _spans(part: dict, first: int, last: int, moment: float) -> list[Span]:

@@ -99,7 +99,8 @@ class Lines(Panel):
         if self.may_be_logarithmic and own and 0 < min(own) < max(own) / 6:
             _make_logarithmic(axes, "y")
         elif own and min(own) >= 0:
-            axes.set_ylim(bottom=0)
+            highest = max([*own, self.limit[0] if self.limit else 0.0])
+            axes.set_ylim(0, highest * 1.08 if highest > 0 else None)
         super().draw(axes, colours)
 
 

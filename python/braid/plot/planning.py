@@ -18,7 +18,9 @@ _LEGEND = (
 
 def plan(step: dict, title: str) -> Page:
     """The step of a plan that braidctl has made of a trace."""
-    return Page(title or f"{step['model']} planned by {step['planner']}", [_step(step)], [_times(step), _LEGEND])
+    unit, factor = time_unit(step["iteration_seconds"])
+    result = f"{step['model']} planned by {step['planner']}: {number(step['iteration_seconds'] * factor)} {unit}"
+    return Page(title or result, [_step(step)], [_times(step), _LEGEND])
 
 
 def live(job: dict, title: str) -> Page:
@@ -102,7 +104,7 @@ def simulate(rows: list[dict], title: str) -> Page:
         panel("speed-up", "speedup", 1, {ideal: [(count, count) for count in workers]}, ideal),
     ]
     notes = ["Speed-up: workers · iteration of one worker / iteration."]
-    return Page(title or "Planners over workers", panels, notes, columns=2, panel_inches=(5.2, 4.0))
+    return Page(title or "Planners over workers", panels, notes, columns=2, panel_inches=3.4)
 
 
 def advise(advice: dict, title: str) -> Page:
@@ -121,4 +123,4 @@ def advise(advice: dict, title: str) -> Page:
     )  # fmt: skip
     measured = advice["wire_bits_per_second"] / 1e9
     notes = [f"{advice['nodes']} nodes. Measured: {number(measured)} Gbit/s, startups as there.", advice["reason"]]
-    return Page(title or f"{advice['model']} with codecs, over bandwidth", [panel], notes, panel_inches=(8.5, 4.4))
+    return Page(title or f"{advice['model']} with codecs, over bandwidth", [panel], notes, panel_inches=4.4)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from braid.plot.page import Page
-from braid.plot.panels import Lines
+from braid.plot.panels import Lines, number
 
 
 def trainings(report: dict, title: str) -> Page:
@@ -20,7 +20,10 @@ def trainings(report: dict, title: str) -> Page:
     ]  # fmt: skip
     options = report["options"]
     notes = [f"{options['dataset']}, {options['nodes']} nodes, means of {options['seeds']} seeds"]
-    return Page(title or "Loss by step and by second", panels, notes, 2, (5.6, 3.4))
+    best = min(courses, key=lambda system: courses[system][-1]["loss"])
+    steps, loss = courses[best][-1]["steps"], courses[best][-1]["loss"]
+    result = f"{names[best]} has the lowest loss after {steps} steps: {number(loss)}"
+    return Page(title or result, panels, notes, 2, 3.4)
 
 
 def _short_names(systems: list[str]) -> dict[str, str]:
