@@ -14,7 +14,7 @@ A test that fails is run once more, by itself. If it passes then, it is unstable
 them are no failure. Logs and JUnit files are left in build/check/. Exits with 1 if anything failed.
 
   --all         also: the other tests under ASan+UBSan and TSan, the network's tests on a newer UCX, the PyTorch
-                tests on the oldest supported torch, the wheel in a bare Debian 13
+                tests on the oldest supported torch, the wheel in other bare systems, and builds there
   --minutes N   what has not ended after N minutes is left out, and the end says what that is; 0: nothing is
                 (80; with --all 0)
 TEXT
@@ -164,5 +164,6 @@ if ((all && is_built)); then
   newer_ucx "$ucx_newest"
   pytest_run "python torch $torch_oldest" 1800 "build/venv-torch-$torch_oldest/bin/python" tests/python \
     "${two_files_at_once[@]}" -m "not once"
+  BRAID_TEST_BUILDS=1 pytest_run "builds elsewhere" 9000 "$python" tests/integration/test_builds.py
 fi
 summarize

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bare Debian below a folder, with two nodes in it, joined by a cable: where packages are installed.
+"""A bare Debian or Ubuntu below a folder, with two nodes in it, joined by a cable: where packages are installed.
 
 Everything runs below one process, the first of its PID namespace, which ends when the test does: with it end all
 processes, mounts and network namespaces. The host sees none of the mounts.
@@ -18,6 +18,9 @@ from braid_build import PATIENCE_S, ran
 NODES = {"a": "10.99.0.1", "b": "10.99.0.2"}
 OWN = "bookworm"  # Debian 12
 SOURCES = ("/etc/apt/sources.list", "/etc/apt/sources.list.d/debian.sources")
+# Ubuntu's keys are not among Debian's packages; nothing of such a tree outlives its test.
+UBUNTU = "deb [trusted=yes] http://archive.ubuntu.com/ubuntu {} main universe"
+UBUNTU_RELEASES = ("jammy", "noble")  # 22.04, 24.04
 # Packages come over the network.
 DOWNLOAD_S = 400
 _SMALL = [f"path-exclude=/usr/share/{folder}/*" for folder in ("locale", "man", "doc")] + ["force-unsafe-io"]
@@ -119,7 +122,10 @@ class BareTree:
         command += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
         command += ['--aptopt=Acquire::Languages "none"']
         command += ["--skip=cleanup/apt/lists", self._release, str(self.root)]
-        sources = pathlib.Path(_sources()).read_text(encoding="utf-8").replace(OWN, self._release)
+        if self._release in UBUNTU_RELEASES:
+            sources = UBUNTU.format(self._release)
+        else:
+            sources = pathlib.Path(_sources()).read_text(encoding="utf-8").replace(OWN, self._release)
         done = ran([*command, "-"], timeout=2 * DOWNLOAD_S, input=sources)
         if done.returncode != 0:
             pytest.skip(f"no bare Debian can be made here: {' | '.join(done.stderr.strip().splitlines()[-4:])}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything builds on the next Debian, and with clang: what a stranger would try first."""
+"""Everything builds on the next Debian and on Ubuntu, and with clang: what a stranger would try first."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def packages_to_build_with() -> list[str]:
     return sorted(set(named) - {"clang-format", "clang-tidy", "ccache"})
 
 
-@pytest.mark.parametrize("release, compiler", [("trixie", "g++"), ("trixie", "clang++")])
+@pytest.mark.parametrize("release, compiler", [("trixie", "g++"), ("trixie", "clang++"), ("noble", "g++")])
 def test_all_of_it_builds_and_its_unit_tests_pass(tmp_path, release, compiler):
     sources = tmp_path / "sources"
     sources.mkdir()

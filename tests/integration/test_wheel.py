@@ -18,7 +18,7 @@ import sys
 import zipfile
 
 import pytest
-from bare_tree import NODES, BareTree, needs_bare_tree
+from bare_tree import NODES, UBUNTU_RELEASES, BareTree, needs_bare_tree
 from braid_build import BUILD, IS_BUILT, IS_SANITIZED, PATIENCE_S, REPOSITORY, ran
 from cluster_tool import REFUSED
 from real_cluster import until
@@ -29,8 +29,9 @@ pytestmark = pytest.mark.skipif(
 
 BUILDER = REPOSITORY / "packaging" / "wheel" / "build"
 PROGRAMS = ("braidd", "braidctl", "braid-bench")
-NEWER = pytest.mark.skipif(
-    os.environ.get("BRAID_TEST_ALL") != "1", reason="one Debian is enough for a usual check: BRAID_TEST_ALL=1 runs it"
+OTHERS = ("trixie", *UBUNTU_RELEASES)
+OTHER = pytest.mark.skipif(
+    os.environ.get("BRAID_TEST_ALL") != "1", reason="one system is enough for a usual check: BRAID_TEST_ALL=1 runs it"
 )
 
 TRAINER = """\
@@ -131,8 +132,8 @@ def test_its_commands_are_the_programs(wheel, tmp_path):
 
 @needs_bare_tree
 @pytest.mark.skipif(REFUSED is not None, reason=str(REFUSED))
-@pytest.mark.parametrize("release", ["bookworm", pytest.param("trixie", marks=NEWER)])
-def test_a_bare_debian_needs_no_more_for_a_job(wheel, tmp_path, release):
+@pytest.mark.parametrize("release", ["bookworm", *(pytest.param(each, marks=OTHER) for each in OTHERS)])
+def test_a_bare_system_needs_no_more_for_a_job(wheel, tmp_path, release):
     with BareTree(tmp_path, wheel.parent, release, ["python3-venv"]) as tree:
         tree.run("useradd", "--create-home", "--home-dir", "/srv/alice", "alice")
         assert "/" not in tree.run("sh", "-c", "command -v gcc cc c++ ld || true")
