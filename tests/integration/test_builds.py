@@ -33,6 +33,7 @@ def packages_to_build_with() -> list[str]:
     return sorted(set(named) - {"clang-format", "clang-tidy", "ccache"})
 
 
+@pytest.mark.timeout(2 * BUILD_S)
 @pytest.mark.parametrize("release, compiler", [("trixie", "g++"), ("trixie", "clang++"), ("noble", "g++")])
 def test_all_of_it_builds_and_its_unit_tests_pass(tmp_path, release, compiler):
     sources = tmp_path / "sources"
