@@ -8,30 +8,31 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/complete_words.h"
 #include "braidctl/command.h"
 #include "braidctl/sweep.h"
 
 namespace braid {
 namespace {
 
-std::string algorithm_names() {
+std::vector<std::string_view> algorithm_names() {
   std::vector<std::string_view> names(algorithms().size());
   std::ranges::transform(algorithms(), names.begin(), &Algorithm::name);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 }  // namespace
 
 void add_algorithm_options(CLI::App& command, std::string& algorithm, LinkCost& link,
                            AlgorithmOptions& options) {
-  command.add_option("--algorithm", algorithm, algorithm_names())
+  command.add_option("--algorithm", algorithm, "of the all-reduces")
       ->required()
       ->check(CLI::Validator(
           [](const std::string& name) {
             const auto cost = algorithm_cost(name, 1, {});
             return cost ? std::string() : cost.status().message();
           },
-          "ALGORITHM"));
+          choices_text(algorithm_names())));
   command.add_option("--alpha", link.latency_seconds, "seconds of latency of each message")
       ->required()
       ->check(is_not_negative());

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/complete_words.h"
 #include "braidctl/status_view.h"
 #include "planner/planner.h"
 
@@ -30,11 +31,13 @@ void add_slowdown_option(CLI::App& command, double& slowdown_of_two) {
 }
 
 CLI::Validator is_planner() {
+  std::vector<std::string_view> names;
+  for (const Planner* planner : planners()) names.push_back(planner->name());
   return {[](const std::string& name) {
             const auto planner = find_planner(name);
             return planner ? std::string() : planner.status().message();
           },
-          "PLANNER"};
+          choices_text(names)};
 }
 
 CLI::Validator is_number(double low, double high) {
@@ -84,12 +87,6 @@ CLI::Validator as_size() {
             return fmt::format("'{}' is no size; right is such as 65536, 64KiB or 1MB", given);
           },
           "SIZE"};
-}
-
-std::string planner_names() {
-  std::vector<std::string_view> names;
-  for (const Planner* planner : planners()) names.push_back(planner->name());
-  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void name_after_file(Trace& trace, const std::string& path) {

@@ -22,6 +22,9 @@ class Validator;
 
 namespace braid {
 
+// The kind of values that are jobs of this node: shells offer them.
+inline constexpr const char* kJobValue = "JOB";
+
 // What a subcommand has to say: `text` goes to standard output, warnings to standard error.
 struct CommandOutput {
   std::string text;
@@ -40,8 +43,6 @@ CLI::Validator is_number(double low, double high);
 CLI::Validator is_integer(uint64_t low, uint64_t high);
 CLI::Validator is_not_negative();  // a finite number
 CLI::Validator as_size();          // "64KiB" becomes "65536"
-
-std::string planner_names();  // "wfbp, single, …"
 
 // A trace that does not name its model is called like its file, in headings.
 void name_after_file(Trace& trace, const std::string& path);

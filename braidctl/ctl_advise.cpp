@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "advise/codec_times_json.h"
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "braidctl/advice_report.h"
 #include "planner/occupying_cost.h"
@@ -32,7 +33,8 @@ void add_codec_options(CLI::App& sub, AdviseCommand& command) {
       ->delimiter(',');
   sub.add_option("--rates", command.rates_path,
                  "what braid-bench codecs --json prints, of one size or several (default: rates "
-                 "are measured here)");
+                 "are measured here)")
+      ->type_name(kFileValue);
   sub.add_option("--encode-threads", command.encode_threads,
                  "cores of a node that encode, 0.5 where two nodes share one (default: the "
                  "daemon's transport.io_threads; without --job 1)")
@@ -137,19 +139,21 @@ CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command) {
   CLI::App* sub = app.add_subcommand(
       "advise", "what it would bring to send the gradients of a trace, or of a job, encoded");
   CLI::Option* trace =
-      sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)");
+      sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
+          ->type_name(kFileValue);
   CLI::Option* job = add_live_options(*sub, command.live)->excludes(trace);
-  CLI::Option* cost = sub->add_option(
-      "--cost", command.cost_path,
-      "the cost of plain all-reduces, made by braidctl fit --json (default: what the job's daemons "
-      "have fitted)");
+  CLI::Option* cost = sub->add_option("--cost", command.cost_path,
+                                      "the cost of plain all-reduces, made by braidctl fit --json "
+                                      "(default: what the job's daemons "
+                                      "have fitted)")
+                          ->type_name(kFileValue);
   CLI::Option* nodes =
       sub->add_option("--nodes", command.nodes, "how many nodes these all-reduces were among")
           ->check(is_integer(2, kAdviseNodesMax))
           ->excludes(job);
   add_codec_options(*sub, command);
   sub->add_option("--planner", command.planner,
-                  planner_names() + " (default: the job's; without --job exact)")
+                  "what merges the gradients (default: the job's; without --job exact)")
       ->check(is_planner());
   sub->add_option("--streams", command.streams,
                   "units in flight at once (default: the job's; without --job 1)")

@@ -30,9 +30,11 @@ Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::
 CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
   CLI::App* explain = app.add_subcommand("explain", "say why a job's steps take what they take");
   explain->fallthrough();
-  explain->add_option("--job", command.job,
-                      "a job that runs on this node (default: the only one); all of its nodes are "
-                      "asked");
+  explain
+      ->add_option("--job", command.job,
+                   "a job that runs on this node (default: the only one); all of its nodes are "
+                   "asked")
+      ->type_name(kJobValue);
   explain
       ->add_option("--seconds", command.seconds,
                    "how long to look: rates, other jobs and processors are compared over this "

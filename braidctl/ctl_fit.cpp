@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
@@ -20,7 +21,8 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
   sub->fallthrough();
   CLI::Option* logs =
       sub->add_option("logs", command.logs,
-                      "files of lines \"[RANKS,]BYTES MICROSECONDS\", or of braid-bench --json");
+                      "files of lines \"[RANKS,]BYTES MICROSECONDS\", or of braid-bench --json")
+          ->type_name(kFileValue);
   CLI::Option* from =
       sub->add_option("--from", command.bytes_from, "leave out smaller sizes; 64KiB is understood")
           ->transform(as_size());

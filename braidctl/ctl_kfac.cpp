@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "base/printable.h"
 #include "braidctl/algorithm_options.h"
@@ -117,14 +118,13 @@ CLI::App* add_kfac_command(CLI::App& app, KfacCommand& command) {
       app.add_subcommand("kfac", "a step of K-FAC over numbers of ranks: D-, MPD-, SPD-KFAC, ours");
   sub->add_option("--step", command.step_path,
                   "layers, their factors and times, as JSON (docs/second-order.md)")
+      ->type_name(kFileValue)
       ->required();
   add_algorithm_options(*sub, command.algorithm, command.link, command.algorithm_options);
   sub->add_option("--ranks", command.ranks_text, "such as 4,8,16 or 4,8,...,256")->required();
-  sub->add_option("--methods", command.methods,
-                  fmt::format("separated by commas (default: all): {}",
-                              fmt::join(kfac_method_names(), ", ")))
+  sub->add_option("--methods", command.methods, "separated by commas (default: all)")
       ->delimiter(',')
-      ->check(CLI::Validator(check_method, "METHOD"));
+      ->check(CLI::Validator(check_method, choices_text(kfac_method_names())));
   add_format_options(*sub, command.as_json);
   sub->parse_complete_callback([&command] { finish_kfac(command); });
   return sub;

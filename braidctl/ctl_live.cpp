@@ -78,6 +78,7 @@ Result<LiveJob> find_in(const JobsReply& answer, const std::string& name) {
 CLI::Option* add_live_options(CLI::App& command, LiveOptions& live) {
   CLI::Option* job =
       command.add_option("--job", live.job, "a job that runs on this node; its daemon is asked")
+          ->type_name(kJobValue)
           ->check(CLI::Validator(
               [](const std::string& name) {
                 return std::string(name.empty() ? "is empty; right is the name of a job" : "");

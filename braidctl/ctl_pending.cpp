@@ -48,9 +48,11 @@ CLI::App* add_pending_command(CLI::App& app, PendingCommand& command) {
   CLI::App* pending = app.add_subcommand(
       "pending", "say what a job's operations wait for: which ranks are missing");
   pending->fallthrough();
-  pending->add_option("--job", command.job,
-                      "a job that runs on this node (default: the only one); all of its nodes are "
-                      "asked");
+  pending
+      ->add_option("--job", command.job,
+                   "a job that runs on this node (default: the only one); all of its nodes are "
+                   "asked")
+      ->type_name(kJobValue);
   add_format_options(*pending, command.as_json);
   return pending;
 }

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
@@ -133,6 +137,18 @@ std::string check_rule(const std::string& name) {
   return rule ? std::string() : rule.status().message();
 }
 
+// Those that are complete without a number.
+std::string plain_rules() {
+  std::string_view left = PlacementRule::names();
+  std::vector<std::string_view> plain;
+  while (!left.empty()) {
+    const std::string_view name = left.substr(0, left.find(", "));
+    left.remove_prefix(std::min(left.size(), name.size() + 2));
+    if (!name.ends_with(":F")) plain.push_back(name);
+  }
+  return choices_text(plain);
+}
+
 }  // namespace
 
 CLI::App* add_place_command(CLI::App& app, PlaceCommand& command) {
@@ -142,13 +158,16 @@ CLI::App* add_place_command(CLI::App& app, PlaceCommand& command) {
   sub->add_option("--items", command.items_path,
                   "what is computed, how long it takes, and the link, as JSON "
                   "(docs/second-order.md)")
+      ->type_name(kFileValue)
       ->required();
   sub->add_option("--ranks", command.ranks, "how many ranks share the work")
       ->required()
       ->check(is_integer(1, Placement::kRanksMax));
-  sub->add_option("--rule", command.rule, std::string(PlacementRule::names()))
+  sub->add_option(
+         "--rule", command.rule,
+         "who gets which item; kaisa:0.5 means that half of the ranks are an item's workers")
       ->capture_default_str()
-      ->check(CLI::Validator(check_rule, "RULE"));
+      ->check(CLI::Validator(check_rule, plain_rules()));
   add_format_options(*sub, command.as_json);
   return sub;
 }

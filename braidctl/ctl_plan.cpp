@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "braidctl/plan_report.h"
 #include "planner/planner.h"
@@ -16,8 +17,9 @@ constexpr std::array kOptionsOfTraces = {"--trace", "--planner",         "--star
                                          "--cost",  "--slowdown-of-two", "--streams", "--forward"};
 
 void add_trace_options(CLI::App& sub, PlanCommand& command) {
-  sub.add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)");
-  sub.add_option("--planner", command.planner, planner_names())->check(is_planner());
+  sub.add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
+      ->type_name(kFileValue);
+  sub.add_option("--planner", command.planner, "what merges the gradients")->check(is_planner());
   add_streams_option(sub, command.streams);
   sub.add_option("--forward", command.forward_seconds,
                  "seconds of the forward pass, instead of the trace's")
@@ -36,6 +38,7 @@ void add_cost_options(CLI::App& sub, PlanCommand& command) {
   startup->needs(per_byte);
   CLI::Option* cost = sub.add_option("--cost", command.cost_path,
                                      "a model made by braidctl fit --json, instead of the two")
+                          ->type_name(kFileValue)
                           ->excludes(startup)
                           ->excludes(per_byte);
   add_slowdown_option(sub, command.slowdown_of_two);

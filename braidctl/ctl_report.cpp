@@ -13,6 +13,7 @@
 #include <fmt/chrono.h>
 #include <nlohmann/json.hpp>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "braidctl/node_report.h"
 #include "braidctl/status_view.h"
@@ -80,11 +81,13 @@ CLI::App* add_report_command(CLI::App& app, ReportCommand& command) {
   report
       ->add_option("--config", command.config_file,
                    "the daemon's configuration file (default: what it was started with)")
+      ->type_name(kFileValue)
       ->check(CLI::ExistingFile);
   report
       ->add_option("--log-file", command.log_file,
                    "the daemon's log (default: its standard error if that is a file, else the "
                    "journal)")
+      ->type_name(kFileValue)
       ->check(CLI::ExistingFile);
   report->add_option("--lines", command.log_lines, "how many of the log's last lines to print")
       ->check(is_integer(0, 10'000))

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "braidctl/algorithm_options.h"
 
@@ -85,11 +86,11 @@ CLI::App* add_simulate_command(CLI::App& app, SimulateCommand& command) {
   CLI::App* sub =
       app.add_subcommand("simulate", "planners and update methods over numbers of workers");
   sub->add_option("--trace", command.trace_path, "the trace, as JSON (docs/planning.md)")
+      ->type_name(kFileValue)
       ->required();
   add_cost_options(*sub, command);
   sub->add_option("--workers", command.workers, "such as 4,8,16 or 4,8,...,2048")->required();
-  sub->add_option("--planners", command.planners,
-                  "separated by commas (default: all): " + planner_names())
+  sub->add_option("--planners", command.planners, "separated by commas (default: all)")
       ->delimiter(',')
       ->check(is_planner());
   add_update_option(*sub, command.updates);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
+#include "arguments/complete_words.h"
 #include "base/write_file.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
@@ -47,14 +48,18 @@ size_t spans_of(const NodeTimeline& node) {
 }  // namespace
 
 void add_timeline_options(CLI::App& trace, TimelineCommand& command) {
-  trace.add_option("--job", command.job,
-                   "a job that runs on this node (default: the only one); all of its nodes are "
-                   "asked");
+  trace
+      .add_option("--job", command.job,
+                  "a job that runs on this node (default: the only one); all of its nodes are "
+                  "asked")
+      ->type_name(kJobValue);
   trace.add_option("--steps", command.steps, "how many of its latest steps")
       ->check(is_integer(1, kTraceStepsMax))
       ->capture_default_str();
-  trace.add_option("-o,--output", command.output_path,
-                   "a file instead of standard output, for ui.perfetto.dev");
+  trace
+      .add_option("-o,--output", command.output_path,
+                  "a file instead of standard output, for ui.perfetto.dev")
+      ->type_name(kFileValue);
 }
 
 Result<JobTimeline> only_timeline(std::vector<JobTimeline> told, const std::string& job) {

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "arguments/complete_words.h"
 #include "base/write_file.h"
 
 namespace braid {
@@ -16,7 +17,8 @@ CLI::App* add_trace_command(CLI::App& app, TraceCommand& command) {
       "record", "what a job measured of its backward pass, for plan and simulate");
   record->fallthrough();
   add_live_options(*record, command.live)->required();
-  record->add_option("-o,--output", command.output_path, "a file instead of standard output");
+  record->add_option("-o,--output", command.output_path, "a file instead of standard output")
+      ->type_name(kFileValue);
   record->final_callback([&command] { command.is_recorded = true; });
   return trace;
 }

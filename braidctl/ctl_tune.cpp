@@ -101,7 +101,7 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
   CLI::App* sub = app.add_subcommand(
       "tune", "how the settings of the jobs on this node are tuned; ask a job's coordinator");
   sub->fallthrough();
-  sub->add_option("--job", command.job, "this job only");
+  sub->add_option("--job", command.job, "this job only")->type_name(kJobValue);
   add_format_options(*sub, command.as_json);
   return sub;
 }

@@ -8,13 +8,14 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
 #include "base/printable.h"
 #include "base/version.h"
 #include "braidctl/ctl_advise.h"
+#include "braidctl/ctl_completion.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_fit.h"
 #include "braidctl/ctl_flows.h"
@@ -47,6 +48,13 @@ struct Subcommand {
   std::function<braid::Result<braid::CommandOutput>()> run;
 };
 
+void add_socket_option(CLI::App& app, std::string& socket) {
+  app.add_option("--socket", socket,
+                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock, else "
+                 "that of your personal daemon)")
+      ->type_name(braid::kFileValue);
+}
+
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
   status->fallthrough();
@@ -69,13 +77,6 @@ braid::Result<braid::CommandOutput> run_status(const std::string& socket,
   const auto status = braid::parse_status(*json);
   if (!status) return status.status();
   return braid::CommandOutput{braid::render_status(*status), {}};
-}
-
-// The user has said which daemon, or the node's lets him in.
-bool is_node_open() {
-  const char* said = std::getenv("BRAID_SOCKET");
-  return (said != nullptr && *said != '\0') ||
-         ::access(braid::daemon_socket_path("").c_str(), R_OK | W_OK) == 0;
 }
 
 int print(const braid::Result<braid::CommandOutput>& output) {
@@ -103,11 +104,10 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
   app.require_subcommand(1);
   std::string socket;
-  app.add_option("--socket", socket,
-                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock, else "
-                 "that of your personal daemon)");
+  add_socket_option(app, socket);
   StatusCommand status;
   braid::AdviseCommand advise;
+  braid::CompletionCommand completion;
   braid::ExplainCommand explain;
   braid::FitCommand fit;
   braid::FlowsCommand flows;
@@ -139,10 +139,12 @@ int main(int argc, char** argv) {
       {braid::add_top_command(app, top), [&] { return braid::run_top(socket, top); }},
       {braid::add_trace_command(app, trace), [&] { return braid::run_trace(socket, trace); }},
       {braid::add_tune_command(app, tune), [&] { return braid::run_tune(socket, tune); }},
+      {braid::add_completion_command(app, completion),
+       [&] { return braid::run_completion(completion); }},
   };
-  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
-  std::vector<std::string> personal;
-  if (socket.empty() && !is_node_open()) personal = braid::personal_sockets();
+  if (const auto code = braid::parse_arguments(app, argc, argv, braid::braidctl_completers()))
+    return *code;
+  const std::vector<std::string> personal = braid::personal_sockets(socket);
   if (personal.size() == 1) socket = personal.front();
   for (const Subcommand& subcommand : subcommands) {
     if (!subcommand.app->parsed()) continue;

@@ -9,13 +9,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/status_client.h"
 #include "config/personal.h"
 
 namespace braid {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> personal_sockets() {
+namespace {
+
+bool is_other_meant(const std::string& named) {
+  const char* said = std::getenv("BRAID_SOCKET");
+  return !named.empty() || (said != nullptr && *said != '\0') ||
+         ::access(daemon_socket_path("").c_str(), R_OK | W_OK) == 0;
+}
+
+}  // namespace
+
+std::vector<std::string> personal_sockets(const std::string& named) {
+  if (is_other_meant(named)) return {};
   std::vector<std::string> found;
   const auto look = [&found](const fs::path& folder) {
     std::error_code ignored;

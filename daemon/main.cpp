@@ -11,11 +11,13 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "arguments/complete_words.h"
 #include "arguments/parse_arguments.h"
 #include "base/descriptor_table.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "config/config_keys.h"
 #include "config/environment.h"
 #include "config/load.h"
 #include "config/personal.h"
@@ -52,6 +54,17 @@ int check(const braid::LoadedConfig& loaded, const std::optional<std::string>& f
   return status;
 }
 
+constexpr const char* kSettingValue = "SETTING";
+
+// Beginnings of settings: "transport.rails=".
+std::vector<std::string> setting_names(const braid::GivenValues& /*given*/) {
+  std::vector<std::string> names;
+  for (const braid::ConfigKey& key : braid::config_keys()) {
+    if (!key.is_debug()) names.push_back(std::string(key.name) + '=');
+  }
+  return names;
+}
+
 struct CommandLine {
   std::string file;
   std::vector<std::string> settings;
@@ -63,10 +76,12 @@ struct CommandLine {
 
 void add_options(CLI::App& app, CommandLine& line) {
   app.set_version_flag("--version", std::string("braidd ") + braid::kBraidVersion);
-  app.add_option(
-      "--config", line.file,
-      std::string("configuration file (default: ") + braid::kDefaultConfigFile + ", if it exists)");
+  app.add_option("--config", line.file,
+                 std::string("configuration file (default: ") + braid::kDefaultConfigFile +
+                     ", if it exists)")
+      ->type_name(braid::kFileValue);
   app.add_option("--set", line.settings, "KEY=VALUE, over the file; may be given several times")
+      ->type_name(kSettingValue)
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
@@ -78,6 +93,7 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--folder", line.folder,
                  "with --personal: the folder for the socket and braidd.json, which tells process, "
                  "socket, ports and page; closed to others (mode 0700), made if it is missing")
+      ->type_name(braid::kFolderValue)
       ->needs(personal);
   app.add_flag("--check-config", line.check_config,
                "check the configuration as a start on this machine would, and exit: 0 if it is "
@@ -139,7 +155,8 @@ int main(int argc, char** argv) {
   CLI::App app("braidd: the gradient communication daemon of a node");
   CommandLine line;
   add_options(app, line);
-  if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
+  if (const auto code = braid::parse_arguments(app, argc, argv, {{kSettingValue, setting_names}}))
+    return *code;
 
   braid::DaemonInvocation invocation = invocation_of(line);
   const braid::LoadedConfig loaded = braid::load_config(

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What man pages and completions are made from: the programs' own help."""
+"""What man pages are made from: the programs' own help."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of scripts/man-pages and scripts/completions."""
+"""The command line of scripts/man-pages."""
 
 import argparse
 import pathlib

@@ -27,14 +27,6 @@ class Option:
     value: str  # what stands behind the names: `TEXT REQUIRED`, `N`; empty: a flag
     help: str
 
-    def choices(self) -> list[str]:
-        """The words that the value is one of, where the help lists them: `a, b or c`."""
-        if found := re.search(r"\{([^{}]*)\}", self.value):
-            return found[1].split(",")
-        plain = re.sub(r" *\([^()]*\)", "", self.help)
-        found = re.fullmatch(r"(?:[^:]*: )?(\w+(?:, \w+)*(?:,| or) \w+)", plain)
-        return re.split(r", | or ", found[1]) if found and self.value else []
-
 
 @dataclasses.dataclass
 class Command:

@@ -31,6 +31,7 @@ def _named(names: list[str], value: str) -> str:
     return f"{bold} \\fI{escape(value)}\\fR" if value else bold
 
 
+_CHOICES_COLUMNS_MAX = 30  # a longer placeholder has no place where a line may break
 _RANGE = re.compile(r" in \[(\S+) - (\S+)\]")
 _CLI11_VALUE = re.compile(r"(?P<type>[A-Z]{3,})(?P<check>:.*?)??(?:=(?P<default>[^\s=]+))?(?P<more> \.\.\.)?$")
 
@@ -41,8 +42,10 @@ def _value(option: Option) -> tuple[str, list[str]]:
     shown, is_required = re.subn(r" ?REQUIRED", "", shown)
     notes = ["required"] if is_required else []
     if parts := _CLI11_VALUE.match(shown):
-        listed = re.search(r"\{.*\}", parts["check"] or "")
-        shown = (listed[0] if listed else parts["type"]) + ("..." if parts["more"] else "")
+        listed = re.search(r"\{(.*)\}", parts["check"] or "")
+        is_short = listed is not None and len(listed[0]) <= _CHOICES_COLUMNS_MAX
+        shown = (listed[0] if is_short else parts["type"]) + ("..." if parts["more"] else "")
+        notes += [f"one of {listed[1].replace(',', ', ')}"] if listed and not is_short else []
         notes += [f"{bounds[1]} to {bounds[2]}"] if (bounds := _RANGE.search(parts["check"] or "")) else []
         notes += [f"default: {parts['default']}"] if parts["default"] else []
     for relation, says in (("Excludes", "not with"), ("Needs", "with")):

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "arguments/complete_words.h"
+
 namespace braid {
 namespace {
 
@@ -24,9 +26,9 @@ FormatOptions add_format_options(CLI::App& command, bool& as_json, const std::st
       command
           .add_option_function<std::string>(
               "--format", [&as_json](const std::string& name) { as_json = name == kJson; },
-              "table (for people) or json (for tools)")
+              "for people, or for tools")
           ->default_str(kTable)
-          ->check(CLI::Validator(check_format, ""))
+          ->check(CLI::Validator(check_format, choices_text({kTable, kJson})))
           ->excludes(options.json);
   return options;
 }

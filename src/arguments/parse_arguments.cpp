@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,7 +77,13 @@ std::string about(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv) {
+std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv,
+                                   const Completers& completers) {
+  const std::span<const char* const> arguments(argv, static_cast<size_t>(argc));
+  if (argc > 1 && std::string_view(argv[1]) == kCompleteCommand) {
+    std::fputs(complete_words(app, arguments.subspan(2), completers).c_str(), stdout);
+    return 0;
+  }
   const std::string program = std::filesystem::path(argv[0]).filename();
   try {
     app.parse(argc, argv);

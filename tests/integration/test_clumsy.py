@@ -52,7 +52,7 @@ PROGRAMS = [
 ]
 PYTHON = [
     Input("braid-run", 2, "SCRIPT", "required"),
-    Input("braid-run --verison x.py", 2, "--verison", "unrecognized"),
+    Input("braid-run --verison x.py", 2, "'--verison'", "did you mean '--version'?"),
     Input("braid-run no-such-script.py", 2, "'no-such-script.py'", "there is no script"),
     Input("braid-run lonely.py", 1, "torchrun", "braid-run SCRIPT"),
     Input("python -c 'import torch'", 1, "BRAID_ENABLE is 'maybe'", "'1' (on) and '0' (off)", "BRAID_ENABLE=maybe"),

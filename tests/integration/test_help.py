@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Man pages and completions have what the programs have: every option, subcommand and key."""
+"""Man pages have what the programs have: every option, subcommand and key."""
 
 import os
 import pathlib
@@ -24,20 +24,12 @@ def run(*argv, environment: dict[str, str] | None = None) -> subprocess.Complete
     return ran([str(word) for word in argv], env={**os.environ, **own, **(environment or {})})
 
 
-def made_by(script: str, folder: pathlib.Path) -> pathlib.Path:
-    done = run(REPOSITORY / "scripts" / script, "--bin", BUILD / "bin", "--output", folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> pathlib.Path:
-    return made_by("man-pages", tmp_path_factory.mktemp("man"))
-
-
-@pytest.fixture(scope="module")
-def completions(tmp_path_factory) -> pathlib.Path:
-    return made_by("completions", tmp_path_factory.mktemp("completions"))
+    folder = tmp_path_factory.mktemp("man")
+    done = run(REPOSITORY / "scripts" / "man-pages", "--bin", BUILD / "bin", "--output", folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
 
 
 def helps(name: str) -> dict[tuple[str, ...], str]:
@@ -88,55 +80,3 @@ def test_pages_are_well_formed(pages):
     for page in pages.iterdir():
         done = run("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page, environment={"MANWIDTH": "80"})
         assert (done.returncode, done.stderr) == (0, ""), page.name
-
-
-# Sources the completion, and prints what it offers for the words of which the last is being typed.
-ASK = """
-source "$1"; shift
-function=$(complete -p "$1" | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-[[ -z $PROGRAM ]] || COMP_WORDS[0]=$PROGRAM
-"$function"
-printf '%s\\n' "${COMPREPLY[@]}"
-"""
-
-
-def offered(completions: pathlib.Path, *words: str, program: str = "", folder: pathlib.Path | None = None) -> set[str]:
-    done = ran(
-        ["bash", "--norc", "-c", ASK, "ask", str(completions / words[0]), *words],
-        cwd=folder, env={**os.environ, "PROGRAM": program},
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, ""), words
-    return set(done.stdout.split())
-
-
-@pytest.mark.parametrize("name", ["braidd", "braidctl", "braid-run", "braid-plot", "braid-bench"])
-def test_all_options_and_subcommands_are_offered(completions, name):
-    for words, text in helps(name).items():
-        assert offered(completions, name, *words, "--") == long_options(text), words
-        _, _, below = text.partition("\nSubcommands:\n")
-        commands = {line.split()[0] for line in below.splitlines() if re.match(r"  \w", line)}
-        if commands:
-            assert offered(completions, name, *words, "") == commands
-
-
-def test_values_are_offered(completions, tmp_path):
-    (tmp_path / "trace.json").touch()
-    files = {"folder": tmp_path}
-    assert offered(completions, "braidctl", "st") == {"status"}
-    assert offered(completions, "braidctl", "--socket", "/x", "tra") == {"trace"}
-    assert offered(completions, "braidctl", "plan", "--trace", "t", **files) == {"trace.json"}
-    assert offered(completions, "braidctl", "plan", "--trace", "=", "t", **files) == {"trace.json"}
-    assert offered(completions, "braidctl", "plan", "--trace", "=", **files) == {"trace.json"}
-    assert offered(completions, "braidctl", "plan", "--streams", "") == set()
-    assert offered(completions, "braidctl", "plan", "--format", "") == {"table", "json"}
-    assert "mgwfbp" in offered(completions, "braidctl", "plan", "--planner", "m")
-    assert offered(completions, "braid-plot", "tr", **files) == {"trace.json"}
-    assert offered(completions, "braidctl", "tune", "--format", "") == {"table", "json"}
-    assert "--format" in offered(completions, "braidctl", "plan", "--trace", "trace.json", "--f")
-    assert offered(completions, "braidd", "--set", "log.l") == {"log.level="}
-    assert offered(completions, "braidd", "--set", "log.level", "=") == set()
-    assert "--set" in offered(completions, "braidd", "--set", "log.level", "=", "info", "--")
-    assert offered(completions, "braid-bench", "allreduce", "--dtype", "b") == {"bfloat16"}
-    assert offered(completions, "braid-run", "--nproc-per-node", "2", "tr", **files) == {"trace.json"}
-    assert offered(completions, "braid-run", "trace.json", "--n") == set()

@@ -2,12 +2,14 @@
 """The packages in a bare Debian 12: installed, two nodes train through them, upgraded, removed, purged."""
 
 import contextlib
+import io
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.skipif(
 BUILDER = str(REPOSITORY / "packaging" / "deb" / "build")
 NAMES = {"braidd", "libbraid0", "libbraid-dev", "python3-braid", "braid-tools", "braid-dashboards", "braid-doc"}
 BUILD_S = 400
+COMPLETIONS = ("bash-completion/completions", "zsh/vendor-completions", "fish/vendor_completions.d")
 SUFFIX = "+later"
 
 CONFIGURATION = """\
@@ -97,6 +100,23 @@ def make_upgrade(packages: pathlib.Path, scratch: pathlib.Path) -> None:
             ["dpkg-deb", "-Zgzip", "--root-owner-group", "-b", tree, packages / "upgrade"],
             check=True, capture_output=True, timeout=PATIENCE_S,
         )  # fmt: skip
+
+
+def test_words_are_completed_in_three_shells(packages):
+    found = set()
+    for package in packages.glob("*.deb"):
+        listed = ran(["dpkg-deb", "--fsys-tarfile", str(package)], text=False).stdout
+        with tarfile.open(fileobj=io.BytesIO(listed)) as archive:
+            for name in archive.getnames():
+                shell = re.match(rf"\./usr/share/({'|'.join(COMPLETIONS)})/(.+)", name)
+                if shell is None:
+                    continue
+                text = archive.extractfile(name).read().decode()
+                (program,) = re.findall(r"(?:# \w+ completion for|#compdef) (.+)", text)
+                assert shell[2].strip("_").removesuffix(".fish") == program
+                found.add((shell[1], program))
+    programs = ("braidd", "braidctl", "braid-bench", "braid-run", "braid-plot")
+    assert found == {(shell, program) for shell in COMPLETIONS for program in programs}
 
 
 @pytest.mark.skipif(shutil.which("lintian") is None, reason="lintian is not installed (scripts/setup)")

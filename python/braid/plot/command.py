@@ -8,6 +8,7 @@ import json
 import sys
 
 from braid import __version__
+from braid._command_line import Parser
 
 _DESCRIPTION = "Draws what braidctl and the benchmarks print as JSON."
 _KINDS = (
@@ -29,8 +30,8 @@ class _Failed(Exception):
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="braid-plot", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False,
+    parser = Parser(
+        prog="braid-plot", description=_DESCRIPTION, epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"braid-plot {__version__}")

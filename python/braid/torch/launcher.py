@@ -11,6 +11,7 @@ import sys
 from typing import NoReturn
 
 from braid import __version__
+from braid._command_line import Parser
 from braid.torch.environment import last_words, logs
 from braid.torch.environment.variables import WrongVariable, check_switches
 
@@ -98,8 +99,8 @@ def _start_ranks(options: argparse.Namespace) -> NoReturn:
     os.execv(sys.executable, [*command, options.script, *options.arguments])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="braid-run",
         description="Runs a PyTorch script with braid in place of gloo, NCCL or MPI.",
         epilog=_EPILOG,

@@ -15,7 +15,6 @@ without communication: record the model itself, not one wrapped in DistributedDa
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -28,6 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from braid import __version__
+from braid._command_line import Parser
 
 _DIGITS = 9
 
@@ -232,11 +234,12 @@ def _load(where: str) -> Any:
     return made() if callable(made) and not is_model else made
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="python -m braid.torch.trace",
         description="Records a model's backward pass, gradient by gradient, as a trace.",
     )
+    parser.add_argument("--version", action="version", version=f"braid.torch.trace {__version__}")
     parser.add_argument(
         "--model", required=True, metavar="MODULE:EXPRESSION",
         help="something that gives a model (then --input says what to feed it), or a pair of a "
