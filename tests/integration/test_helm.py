@@ -29,6 +29,8 @@ asked = json.load(sys.stdin)
 try:
     with helm.Chart.load(asked["chart"]) as chart:
         chart.validate_schema(chart.merge_values(asked["values"]))  # as Helm does first
+        if asked["package"]:
+            chart = helm.Chart.load(chart.save(asked["package"]))
         texts = chart.render(asked["values"], name="train", namespace=asked["namespace"])
     print(json.dumps({"texts": texts, "lint": helm.lint(asked["chart"])}))
 except helm.HelmError as error:
@@ -36,8 +38,9 @@ except helm.HelmError as error:
 """
 
 
-def helm(values: dict | None = None, namespace: str = "braid") -> dict:
-    asked = json.dumps({"chart": str(CHART), "values": values or {}, "namespace": namespace})
+def helm(values: dict | None = None, namespace: str = "braid", package: str = "") -> dict:
+    """What Helm's library answers; `package`: of the chart's archive, which it makes in this folder first."""
+    asked = json.dumps({"chart": str(CHART), "values": values or {}, "namespace": namespace, "package": package})
     done = ran([sys.executable, "-c", ASK], input=asked, env={**os.environ, "PYTHONPATH": str(LIBRARY)})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -92,6 +95,11 @@ def test_it_makes_what_kustomize_makes():
         assert labels["app.kubernetes.io/name"] == "braidd" and labels["app.kubernetes.io/managed-by"] == "Helm"
         assert kind == "PriorityClass" or made[kind, name]["metadata"]["namespace"] == "braid"
     assert not [kind for kind, _ in rendered() if kind in ("PodMonitor", "PrometheusRule")]
+
+
+def test_an_archive_of_it_has_the_rules_and_dashboards_that_it_links_to(tmp_path):
+    assert helm(EVERYTHING, package=str(tmp_path))["texts"] == helm(EVERYTHING)["texts"]
+    assert [path.suffix for path in tmp_path.iterdir()] == [".tgz"]
 
 
 def test_on_gpus_it_makes_what_kustomize_makes_there():
