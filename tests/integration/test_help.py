@@ -65,6 +65,19 @@ def test_a_page_has_all_options_and_subcommands(pages, name, section):
         assert options <= set(re.findall(r"\\fB(?:-\w\\fR, \\fB)?(--[a-z-]+)\\fR", part)), words
 
 
+def test_the_reference_has_all_commands():
+    table = (REPOSITORY / "docs" / "reference.md").read_text(encoding="utf-8").partition("\n## Commands\n")[2]
+    cells = re.findall(r"^\| (`braid.*?) \|", table.partition("\n### ")[0], re.M)
+    programs, asked = set(), set()
+    for cell in cells:
+        first, *others = re.findall(r"`([^`]+)`", cell)
+        name, _, command = first.partition(" ")
+        programs.add(name)
+        asked |= {one.split()[0] for one in (command, *others) if one}
+    assert programs == {page.partition(".")[0] for page in PAGES}
+    assert asked == {words[0] for words in helps("braidctl") if words}
+
+
 def test_the_page_of_the_configuration_has_all_keys(pages):
     page = (pages / "braidd.yaml.5").read_text(encoding="utf-8")
     document = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
