@@ -21,16 +21,16 @@ def anchors(path: pathlib.Path) -> set[str]:
     return set(found)
 
 
-def links(path: pathlib.Path) -> list[str]:
+def links_in(text: str) -> list[str]:
     """Those that lead to something beside the document, or within it."""
-    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)) if "://" not in link]
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
 
 
 def broken_links(root: pathlib.Path, documents: list[pathlib.Path]) -> list[str]:
     """Links that lead nowhere, or out of the folder, with the document that has them."""
     found = []
     for document in documents:
-        for link in links(document):
+        for link in links_in(prose(document)):
             name, _, anchor = link.partition("#")
             target = (document.parent / name).resolve() if name else document.resolve()
             is_there = target.exists() and target.is_relative_to(root.resolve())
