@@ -29,6 +29,7 @@ inline constexpr const char* kJobValue = "JOB";
 struct CommandOutput {
   std::string text;
   std::vector<std::string> warnings;
+  int exit_code = 0;  // 1: what it says is a finding
 };
 
 inline constexpr uint32_t kCommandStreamsMax = 64;

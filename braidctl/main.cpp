@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "base/version.h"
 #include "braidctl/ctl_advise.h"
+#include "braidctl/ctl_check.h"
 #include "braidctl/ctl_completion.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_fit.h"
@@ -94,7 +95,7 @@ int print(const braid::Result<braid::CommandOutput>& output) {
     std::perror("braidctl: standard output");
     return kExitFailed;
   }
-  return 0;
+  return output->exit_code;
 }
 
 }  // namespace
@@ -107,6 +108,7 @@ int main(int argc, char** argv) {
   add_socket_option(app, socket);
   StatusCommand status;
   braid::AdviseCommand advise;
+  braid::CheckCommand check;
   braid::CompletionCommand completion;
   braid::ExplainCommand explain;
   braid::FitCommand fit;
@@ -124,6 +126,7 @@ int main(int argc, char** argv) {
   const std::vector<Subcommand> subcommands = {
       {add_status_command(app, status), [&] { return run_status(socket, status); }},
       {braid::add_advise_command(app, advise), [&] { return braid::run_advise(socket, advise); }},
+      {braid::add_check_command(app, check), [&] { return braid::run_check(socket, check); }},
       {braid::add_explain_command(app, explain),
        [&] { return braid::run_explain(socket, explain); }},
       {braid::add_fit_command(app, fit), [&] { return braid::run_fit(socket, fit); }},

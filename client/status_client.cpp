@@ -21,6 +21,11 @@ Result<JobsReply> query(const std::string& socket_path, uint32_t timeout_ms,
   for (bool has_more = true; has_more;) {
     client::Received received;
     BRAID_RETURN_IF_ERROR(connection.receive_until(deadline_ns, received));
+    if (const auto* failure = received.message->body_as_Failure(); failure != nullptr) {
+      return Status(StatusCode::Unavailable,
+                    failure->text() == nullptr ? "it gives no reason" : failure->text()->str())
+          .with_context(fmt::format("braidd at '{}' refuses", socket_path));
+    }
     const proto::StatusReply* reply = received.message->body_as_StatusReply();
     if (reply == nullptr) {
       return make_status(StatusCode::Protocol, "braidd at '{}' answered {} with {}", socket_path,
@@ -74,6 +79,15 @@ Result<JobsReply> query_tuning(const std::string& socket_path, const std::string
   return query(socket_path, timeout_ms, [&job_name](auto& builder) {
     return proto::CreateTuneQueryDirect(builder, job_name.c_str());
   });
+}
+
+Result<std::string> query_path(const std::string& socket_path, const std::string& host,
+                               uint16_t port, uint32_t measure_ms, uint32_t timeout_ms) {
+  auto reply = query(socket_path, timeout_ms, [&](auto& builder) {
+    return proto::CreatePathCheckDirect(builder, host.c_str(), port, measure_ms);
+  });
+  if (!reply) return reply.status();
+  return std::move(reply->json);
 }
 
 }  // namespace braid

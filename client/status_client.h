@@ -35,5 +35,9 @@ Result<JobsReply> query_timelines(const std::string& socket_path, const std::str
 // The same for their tuning: see docs/tuning.md.
 Result<JobsReply> query_tuning(const std::string& socket_path, const std::string& job_name,
                                uint32_t timeout_ms);
+// How the way to the daemon at host:port is (check/path_facts.h); takes up to 45 s. port 0: the one
+// of this daemon. `measure_ms`: that each of four measurements takes; 0: none is made.
+Result<std::string> query_path(const std::string& socket_path, const std::string& host,
+                               uint16_t port, uint32_t measure_ms, uint32_t timeout_ms);
 
 }  // namespace braid

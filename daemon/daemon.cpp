@@ -48,8 +48,7 @@ Result<std::unique_ptr<Daemon>> Daemon::create(DaemonInvocation invocation, Daem
 }
 
 Daemon::~Daemon() {
-  // The transport was closed by stop(); what is left goes in the reverse of the order in which it
-  // was made.
+  // stop() has closed the transport; what is left goes in the reverse of the order of its making.
   before_sleep_.reset();
   watchdog_.reset();
   signals_.clear();
@@ -58,6 +57,7 @@ Daemon::~Daemon() {
   telling_.reset();
   jobs_.reset();  // what is still open tells its trainers, through the server's connections
   client_server_.reset();
+  path_checks_.reset();
   transport_.reset();
   control_plane_.reset();
   engines_.reset();
@@ -149,6 +149,9 @@ Status Daemon::start_transport() {
   transport_->set_link_lost_callback(
       [this](const Peer& peer, const Status& reason) { jobs_->on_link_lost(peer, reason); });
   engines_->set_transport(*transport_);
+  path_checks_ = std::make_unique<PathChecks>(
+      *loop_, engines_->io_loops(), *control_plane_, *transport_, *worker_,
+      path_check_options(config_, [this] { jobs_->watch_idle_links(); }));
   engines_->run_threads();
   return Status::ok();
 }
@@ -182,8 +185,8 @@ void Daemon::start_telling() {
     });
   };
   telling_ = std::make_unique<Telling>(
-      *jobs_, std::move(options), [this](uint64_t id) { return client_server_->find(id); },
-      status_of);
+      *jobs_, *path_checks_, std::move(options),
+      [this](uint64_t id) { return client_server_->find(id); }, status_of);
 }
 
 Status Daemon::start_page() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "check/path_checks.h"
 #include "config/config.h"
 #include "control/control_plane.h"
 #include "coordinator/knowledge_store.h"
@@ -30,7 +31,6 @@
 
 namespace braid {
 
-// How the daemon was started; SIGHUP reads the same again.
 // braidd: puts the parts together, in the order in which they need each other, and takes them apart
 // again. No algorithms.
 class Daemon {
@@ -85,6 +85,7 @@ class Daemon {
   std::unique_ptr<ControlPlane> control_plane_;
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<PathChecks> path_checks_;
   std::unique_ptr<ClientServer> client_server_;
   std::unique_ptr<Telling> telling_;
   std::unique_ptr<DaemonPage> page_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include <sys/resource.h>
 
@@ -198,6 +199,19 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
   // only have to be opened again.
   options.open_timeout_ms = std::max(options.open_timeout_ms, config.debug.connect_timeout_ms);
   options.lost_timeout_ms = std::max(options.lost_timeout_ms, config.control.peer_timeout_ms);
+  return options;
+}
+
+PathChecks::Options path_check_options(const DaemonConfig& config,
+                                       std::function<void()> link_opened) {
+  PathChecks::Options options;
+  options.link_opened = std::move(link_opened);
+  options.self.version = kBraidVersion;
+  options.self.unit_bytes = config.collective.unit_bytes;
+  options.self.chunk_bytes = config.transport.chunk_bytes;
+  options.self.io_loops = io_threads(config);
+  options.self.flows_per_link = flows_per_link(config);
+  options.window_bytes = config.transport.window_bytes;
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "base/peer.h"
 #include "base/polling.h"
+#include "check/path_checks.h"
 #include "config/config.h"
 #include "daemon/daemon_page.h"
 #include "engine/engine.h"
@@ -33,6 +35,9 @@ JobManagerOptions job_manager_options(const DaemonConfig& config);
 TuningOptions tuning_options(const DaemonConfig& config, size_t rails);
 EngineOptions engine_options(const DaemonConfig& config);
 TransportOptions transport_options(const DaemonConfig& config, std::vector<std::string> rails);
+// `link_opened`: see PathChecks::Options.
+PathChecks::Options path_check_options(const DaemonConfig& config,
+                                       std::function<void()> link_opened);
 // nullptr: GPUs are not watched.
 std::unique_ptr<GpuWatch> watch_gpus(const DaemonConfig& config, std::vector<std::string> rails);
 UserLimits user_limits(const DaemonConfig& config);

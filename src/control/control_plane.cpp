@@ -120,8 +120,19 @@ void ControlPlaneImpl::connect_for(std::optional<uint32_t> user, const std::stri
   BRAID_ASSERT_IN_LOOP(loop_);
   const Peer* known =
       own_address_->is_own_name(host, port) ? &options_.self : peers_.find(host, port);
-  if (known == nullptr) return start_attempt(user, host, port, std::move(callback));
-  answer_when_sure(known->id, {host, port, std::move(callback)});
+  if (known != nullptr) return answer_when_sure(known->id, {host, port, std::move(callback)});
+  for (const auto& attempt : attempts_) {
+    if (attempt->port() != port || attempt->host() != host) continue;
+    attempt->add(std::move(callback));
+    return;
+  }
+  start_attempt(make_attempt(host, port, std::move(callback)), user, /*is_anew=*/false);
+}
+
+void ControlPlaneImpl::connect_anew(const std::string& host, uint16_t port,
+                                    ConnectCallback callback) {
+  BRAID_ASSERT_IN_LOOP(loop_);
+  start_attempt(make_attempt(host, port, std::move(callback)), std::nullopt, /*is_anew=*/true);
 }
 
 void ControlPlaneImpl::answer_when_sure(NodeId id, WaitingConnect waiting) {
@@ -130,25 +141,28 @@ void ControlPlaneImpl::answer_when_sure(NodeId id, WaitingConnect waiting) {
       lifetime_.guard([this, callback = std::move(waiting.callback)] { callback(options_.self); }));
 }
 
-void ControlPlaneImpl::start_attempt(std::optional<uint32_t> user, const std::string& host,
-                                     uint16_t port, ConnectCallback callback) {
-  for (const auto& attempt : attempts_) {
-    if (attempt->port() != port || attempt->host() != host) continue;
-    attempt->add(std::move(callback));
-    return;
-  }
+std::unique_ptr<ConnectAttempt> ControlPlaneImpl::make_attempt(const std::string& host,
+                                                               uint16_t port,
+                                                               ConnectCallback callback) {
+  auto attempt = std::make_unique<ConnectAttempt>(
+      loop_, clock_, host, port, peers_.handshake_options(), options_.connect_timeout_ms);
+  attempt->add(std::move(callback));
+  return attempt;
+}
+
+void ControlPlaneImpl::start_attempt(std::unique_ptr<ConnectAttempt> attempt,
+                                     std::optional<uint32_t> user, bool is_anew) {
   ConnectAttempt::Hooks hooks;
-  hooks.known_peer_at = [this](const SocketAddress& address) { return known_at(address); };
+  hooks.known_peer_at = [this, is_anew](const SocketAddress& address) {
+    return is_anew ? std::nullopt : known_at(address);
+  };
   hooks.self_at = [this](const SocketAddress& address) -> std::optional<Peer> {
     return own_address_->may_be_own(address) ? std::optional<Peer>(options_.self) : std::nullopt;
   };
   hooks.check = [this](const SocketAddress&) { return may_connect(); };
-  auto attempt = std::make_unique<ConnectAttempt>(
-      loop_, clock_, host, port, peers_.handshake_options(), options_.connect_timeout_ms);
   hooks.done = [this, attempt = attempt.get()](Result<ConnectOutcome> outcome) {
     on_attempt_done(*attempt, std::move(outcome));
   };
-  attempt->add(std::move(callback));
   attempts_.push_back(std::move(attempt));
   attempts_.back()->start(std::move(hooks), user);
 }

@@ -84,6 +84,9 @@ class ControlPlane {
   // For a user of this node, who named the host: see Resolver::resolve().
   virtual void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t port,
                            ConnectCallback callback) = 0;
+  // As connect(), also where a connection exists: by a new one, so that it is known whether the
+  // daemon there can be reached now. An answer from this daemon itself is `self`.
+  virtual void connect_anew(const std::string& host, uint16_t port, ConnectCallback callback) = 0;
   virtual const Peer* find(NodeId id) const = 0;  // nullptr: not connected; self is always found
   // Queues `message` (a finished ControlMessage), which may then be sent to others: unless `to` is
   // this node, which takes it. Unavailable: not connected. ResourceExhausted: the peer does not

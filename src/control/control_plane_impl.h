@@ -30,6 +30,7 @@ class ControlPlaneImpl final : public ControlPlane {
   const Peer& self() const override { return options_.self; }
   void connect_for(std::optional<uint32_t> user, const std::string& host, uint16_t port,
                    ConnectCallback callback) override;
+  void connect_anew(const std::string& host, uint16_t port, ConnectCallback callback) override;
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::optional<uint64_t> round_trip_ns(NodeId id) const override {
@@ -43,8 +44,11 @@ class ControlPlaneImpl final : public ControlPlane {
   const ControlPlaneCounters& counters() const override { return counters_; }
 
  private:
-  void start_attempt(std::optional<uint32_t> user, const std::string& host, uint16_t port,
-                     ConnectCallback callback);
+  // `attempt` takes the callback.
+  void start_attempt(std::unique_ptr<ConnectAttempt> attempt, std::optional<uint32_t> user,
+                     bool is_anew);
+  std::unique_ptr<ConnectAttempt> make_attempt(const std::string& host, uint16_t port,
+                                               ConnectCallback callback);
   void on_attempt_done(ConnectAttempt& attempt, Result<ConnectOutcome> outcome);
   Result<Peer> settle(const ConnectAttempt& attempt, Result<ConnectOutcome>& outcome);
   void answer_when_sure(NodeId id, WaitingConnect waiting);

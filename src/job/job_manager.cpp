@@ -248,10 +248,7 @@ void JobManager::begin_job(const Peer& from, Membership membership,
       std::make_unique<Job>(*services_, std::move(membership), std::move(sessions), from));
   job.begin();
   if (teller_ != nullptr) teller_->on_job_began(job);
-  if (!idle_link_timer_.is_active()) {
-    const auto period_ms = std::clamp<uint64_t>(options_.idle_link_ms / 4, 1, kIdleLinkCheckMs);
-    idle_link_timer_.start_repeating(period_ms, [this] { close_idle_links(); });
-  }
+  watch_idle_links();
 }
 
 void JobManager::on_job_failed(const Peer& from, const proto::ControlMessage& message) {
@@ -290,6 +287,12 @@ Job* JobManager::find_job_of(const Peer& from, uint64_t key, const proto::Contro
   if (job == nullptr || job->coordinator().id == from.id) return job;
   refused_.refuse(from, message.body_type(), job->label());
   return nullptr;
+}
+
+void JobManager::watch_idle_links() {
+  if (idle_link_timer_.is_active()) return;
+  const auto period_ms = std::clamp<uint64_t>(options_.idle_link_ms / 4, 1, kIdleLinkCheckMs);
+  idle_link_timer_.start_repeating(period_ms, [this] { close_idle_links(); });
 }
 
 void JobManager::close_idle_links() {

@@ -71,6 +71,8 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   void drain(std::function<void()> drained);
 
   void on_link_lost(const Peer& peer, const Status& reason);
+  // A link may be open that no job uses: it is closed when it has been idle.
+  void watch_idle_links();
 
   const JobTable& jobs() const { return jobs_; }
   size_t jobs_forming() const;  // that have ranks on this node and do not run yet

@@ -6,6 +6,7 @@
 
 #include "job/job_manager.h"
 #include "job/job_teller.h"
+#include "telling/check_answers.h"
 #include "telling/client_answers.h"
 #include "telling/job_questions.h"
 
@@ -15,13 +16,15 @@ namespace braid {
 // before the JobManager. Control loop only.
 class Telling final : public JobTeller {
  public:
-  // `jobs` has its services. `find`: a client that is still connected.
-  Telling(JobManager& jobs, TellingOptions options, ClientQueries::Find find,
-          ClientAnswers::StatusSource status)
+  // `jobs` has its services; `checks` outlives it. `find`: a client that is still connected.
+  Telling(JobManager& jobs, PathChecks& checks, TellingOptions options,
+          const ClientQueries::Find& find, ClientAnswers::StatusSource status)
       : jobs_(jobs),
+        checks_(checks),
         questions_(jobs.services(), jobs.jobs(), jobs.coordinator(), jobs.maker(),
                    std::move(options)),
-        answers_(jobs.services(), questions_, std::move(find), std::move(status)) {
+        answers_(jobs.services(), questions_, find, std::move(status)),
+        check_answers_(checks, find) {
     jobs_.set_teller(this);
   }
   ~Telling() override { jobs_.set_teller(nullptr); }
@@ -29,10 +32,14 @@ class Telling final : public JobTeller {
   JobQuestions& questions() { return questions_; }
 
   bool on_client_message(ClientConnection& asker, const proto::ClientMessage& message) override {
-    return answers_.on_message(asker, message);
+    if (message.body_type() != proto::ClientBody::PathCheck)
+      return answers_.on_message(asker, message);
+    check_answers_.on_query(asker, *message.body_as_PathCheck());
+    return true;
   }
   bool on_control_message(const Peer& from, const proto::ControlMessage& message) override {
-    return questions_.on_control_message(from, message);
+    return questions_.on_control_message(from, message) ||
+           checks_.on_control_message(from, message);
   }
   void on_job_began(const Job& job) override { questions_.on_job_began(job); }
   void on_job_failed(const Job& job, const Status& reason) override {
@@ -42,8 +49,10 @@ class Telling final : public JobTeller {
 
  private:
   JobManager& jobs_;
+  PathChecks& checks_;
   JobQuestions questions_;
   ClientAnswers answers_;
+  CheckAnswers check_answers_;
 };
 
 }  // namespace braid

@@ -112,6 +112,26 @@ TEST_F(TwoControlPlanesTest, SharesOneAttemptAndThenTheConnection) {
   EXPECT_EQ(a_->peers().size(), 1u);
 }
 
+TEST_F(TwoControlPlanesTest, ConnectsAnewWhereAConnectionIs) {
+  connect(*a_, b_->self());
+  ConnectResult again;
+  a_->connect_anew("127.0.0.2", b_->self().port, again.callback());
+  EXPECT_EQ(again.calls, 0) << "never from within the call";
+  ASSERT_TRUE(run_until([&] { return again.calls > 0; }));
+  EXPECT_TRUE(again.status.is_ok()) << again.status.to_string();
+  EXPECT_EQ(again.peer.id, b_->self().id);
+  // What is sent meanwhile comes, whichever connection it takes.
+  for (uint64_t i = 0; i < 10; ++i) send(*a_, *b_, i);
+  ASSERT_TRUE(run_until([&] { return on_b_.numbers.size() == 10; }));
+
+  // Where nobody listens any more a known peer is no answer.
+  ConnectResult refused;
+  a_->connect_anew("127.0.0.2", free_port("127.0.0.2"), refused.callback());
+  ASSERT_TRUE(run_until([&] { return refused.calls > 0; }));
+  EXPECT_EQ(refused.status.code(), StatusCode::Unavailable);
+  EXPECT_TRUE(on_a_.lost.empty());
+}
+
 TEST_F(ControlPlaneTest, ReachesItself) {
   RecordingHandler on_a;
   auto a = create(options("a"), on_a);

@@ -52,6 +52,9 @@ class FakeControlPlane final : public ControlPlane {
     if (host == self_.address) result = self_;
     loop_.defer([callback = std::move(callback), result] { callback(result); });
   }
+  void connect_anew(const std::string& host, uint16_t port, ConnectCallback callback) override {
+    connect_for(std::nullopt, host, port, std::move(callback));
+  }
   const Peer* find(NodeId id) const override {
     if (id == self_.id) return &self_;
     const auto peer = peers_.find(id);

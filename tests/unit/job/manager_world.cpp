@@ -48,7 +48,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   TellingOptions telling;
   telling.timeline_directory = timelines_;
   telling_ = std::make_unique<Telling>(
-      *manager_, telling, [this](uint64_t id) { return server_->find(id); },
+      *manager_, path_checks_, telling, [this](uint64_t id) { return server_->find(id); },
       [](uid_t, const auto&) {});  // no test waits for the daemon's status
 }
 

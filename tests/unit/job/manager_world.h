@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "check/path_checks.h"
 #include "control/fake_control_plane.h"
 #include "ipc/client_server.h"
 #include "ipc/temporary_directory.h"
@@ -131,6 +132,7 @@ class JobManagerTest : public LoopTest {
   std::unique_ptr<EnginePool> engines_;
   std::unique_ptr<ClientServer> server_;
   std::unique_ptr<JobManager> manager_;
+  PathChecks path_checks_{*loop_, {}, control_plane_, transport_, worker_, {}};
   std::unique_ptr<Telling> telling_;
   std::vector<std::unique_ptr<TestTrainer>> trainers_;
 };

@@ -74,6 +74,7 @@ class DeliveringControlPlane final : public ControlPlane {
   const Peer& self() const override { return self_; }
   void connect_for(std::optional<uint32_t>, const std::string&, uint16_t,
                    ConnectCallback) override {}
+  void connect_anew(const std::string&, uint16_t, ConnectCallback) override {}
   const Peer* find(NodeId id) const override;
   Status send(NodeId to, flatbuffers::FlatBufferBuilder& message) override;
   std::optional<uint64_t> round_trip_ns(NodeId) const override { return std::nullopt; }
