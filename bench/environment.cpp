@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 
 namespace braid::bench {
@@ -14,6 +15,13 @@ std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
+}
+
+std::optional<std::string> first_of(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (auto value = variable(name)) return value;
+  }
+  return std::nullopt;
 }
 
 Result<uint32_t> number(const char* name, const std::string& text) {
@@ -30,15 +38,15 @@ Result<uint32_t> number(const char* name, const std::string& text) {
 Result<Environment> read_environment() {
   Environment environment;
   environment.job_name = variable("BRAID_JOB").value_or(environment.job_name);
-  const auto rank = variable("RANK");
-  const auto world_size = variable("WORLD_SIZE");
+  const auto rank = first_of({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+  const auto world_size = first_of({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
   const auto master = variable("MASTER_ADDR");
   if (!rank && !world_size && !master) return environment;
   if (!rank || !world_size || !master) {
     return make_status(
         StatusCode::InvalidArgument,
-        "{} is not set; a launcher such as scripts/cluster or torchrun sets RANK, WORLD_SIZE and "
-        "MASTER_ADDR, or set none of them for a job of one",
+        "{} is not set; scripts/cluster and torchrun set RANK, WORLD_SIZE and MASTER_ADDR, mpirun "
+        "needs -x MASTER_ADDR=NODE with rank 0's node; or set none of them for a job of one",
         !rank         ? "RANK"
         : !world_size ? "WORLD_SIZE"
                       : "MASTER_ADDR");

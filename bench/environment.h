@@ -8,8 +8,8 @@
 
 namespace braid::bench {
 
-// Who this trainer is: RANK, WORLD_SIZE, MASTER_ADDR, BRAID_JOB. With none of them it is a job of
-// one.
+// Who this trainer is: RANK and WORLD_SIZE, else what Open MPI or MPICH says of them; MASTER_ADDR,
+// BRAID_JOB. With none of them it is a job of one.
 struct Environment {
   uint32_t rank = 0;
   uint32_t world_size = 1;

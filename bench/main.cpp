@@ -10,17 +10,22 @@
 #include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
 #include "base/version.h"
-#include "bench/allreduce.h"
 #include "bench/codecs.h"
+#include "bench/collective_command.h"
+#include "bench/command_options.h"
 #include "bench/device.h"
 #include "bench/replay.h"
 #include "codec/codec_spec.h"
 #include "planner/planner.h"
 
+using braid::bench::add_iterations_options;
+using braid::bench::add_job_options;
+using braid::bench::add_sizes_option;
+using braid::bench::as_bytes;
+
 namespace {
 
 constexpr int kExitFailed = 1;
-constexpr uint32_t kTimeoutSecondsMax = 3600;
 
 int finish(const braid::Status& status) {
   if (status.is_ok()) return 0;
@@ -28,13 +33,25 @@ int finish(const braid::Status& status) {
   return kExitFailed;
 }
 
+// What is wrong with the arguments may depend on how many ranks there are.
+int run_collective(braid::bench::CollectiveOptions& options) {
+  const auto environment = braid::bench::read_environment();
+  if (!environment) return finish(environment.status());
+  if (const braid::Status settled = braid::bench::settle(options, *environment); !settled.is_ok()) {
+    std::fprintf(stderr, "braid-bench: %s (braid-bench %s --help says more)\n",
+                 settled.message().c_str(), options.setup.kind.name);
+    return braid::kExitUsage;
+  }
+  return finish(braid::bench::run_collective(options, *environment));
+}
+
 // The rates of codecs need no daemon and no other rank.
 CLI::App* add_codecs_command(CLI::App& app, braid::bench::CodecsOptions& options) {
   CLI::App* sub = app.add_subcommand(
       "codecs", "encodes and decodes gradients on one core: rates beside those of memory");
-  sub->add_option("--bytes", options.bytes, "bytes of float32; 64KiB and 25MB are understood")
+  sub->add_option("--bytes", options.bytes, "of float32, such as 64K or 25MB")
       ->capture_default_str()
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+      ->transform(as_bytes());
   sub->add_option("--codec", options.codecs,
                   "one or several, such as topk:ratio=0.01 (default: all of them)");
   sub->add_option("--repeats", options.repeats, "measured passes, of which the fastest counts")
@@ -126,13 +143,7 @@ CLI::App* add_replay_command(CLI::App& app, braid::bench::ReplayOptions& options
                   "where the model goes that was measured in this run")
       ->excludes(cost)
       ->excludes(codec);
-  sub->add_option_function<uint32_t>(
-         "--timeout", [&options](uint32_t seconds) { options.timeout_ms = seconds * 1000; },
-         "seconds until an operation, or opening the job, has failed")
-      ->default_str(std::to_string(options.timeout_ms / 1000))
-      ->check(CLI::Range(1u, kTimeoutSecondsMax));
-  sub->add_option("--socket", options.socket_path,
-                  "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
+  add_job_options(*sub, options.timeout_ms, options.socket_path);
   braid::add_format_options(*sub, options.as_json, "one JSON object per planner");
   sub->parse_complete_callback([&options] {
     auto names = options.planners;
@@ -147,50 +158,16 @@ CLI::App* add_replay_command(CLI::App& app, braid::bench::ReplayOptions& options
   return sub;
 }
 
-struct AllReduceArguments {
-  braid::bench::AllReduceOptions options;
-  std::string dtype = "float32";
-};
-
-// What both kinds of all-reduces have.
-template <typename Options>
-void add_measuring_options(CLI::App& sub, Options& options) {
-  sub.add_option("--sizes", options.sizes,
-                 "bytes, separated by commas; 64KiB and 25MB are understood")
-      ->required()
-      ->delimiter(',')
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
-  sub.add_option("--iterations", options.iterations, "measured iterations per size")
-      ->capture_default_str()
-      ->check(CLI::Range(1u, 1'000'000u));
-  sub.add_option("--warmup", options.warmup, "iterations before them")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 1'000'000u));
-  sub.add_option_function<uint32_t>(
-         "--timeout", [&options](uint32_t seconds) { options.timeout_ms = seconds * 1000; },
-         "seconds until an operation, or opening the job, has failed")
-      ->default_str(std::to_string(options.timeout_ms / 1000))
-      ->check(CLI::Range(1u, kTimeoutSecondsMax));
-  sub.add_option("--socket", options.socket_path,
-                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
-  braid::add_format_options(sub, options.as_json, "one JSON object per size");
-}
-
-void add_allreduce_command(CLI::App& app, AllReduceArguments& arguments) {
-  CLI::App* sub =
-      app.add_subcommand("allreduce", "all-reduces of the given sizes, each result checked");
-  add_measuring_options(*sub, arguments.options);
-  sub->add_option("--dtype", arguments.dtype,
-                  "float32, float64, float16, bfloat16, int32, int64 or uint8")
-      ->capture_default_str();
-}
-
 CLI::App* add_device_command(CLI::App& app, braid::bench::DeviceOptions& options) {
   CLI::App* sub = app.add_subcommand(
       "device",
       "all-reduces of a GPU's memory beside the same of the CPU's: for how long they hold the "
       "thread that calls, and when the result is there");
-  add_measuring_options(*sub, options);
+  add_sizes_option(*sub, options.sizes, "bytes of float32, separated by commas");
+  sub->get_option("--sizes")->required();
+  add_iterations_options(*sub, options.iterations, options.warmup);
+  add_job_options(*sub, options.timeout_ms, options.socket_path);
+  braid::add_format_options(*sub, options.as_json, "one JSON object per size");
   return sub;
 }
 
@@ -201,8 +178,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("braid-bench ") + braid::kBraidVersion);
   app.require_subcommand(1);
 
-  AllReduceArguments all_reduce;
-  add_allreduce_command(app, all_reduce);
+  braid::bench::CollectiveOptions collective_options;
+  braid::bench::add_collective_commands(app, collective_options);
   braid::bench::DeviceOptions device_options;
   const CLI::App* device = add_device_command(app, device_options);
   braid::bench::ReplayOptions replay_options;
@@ -212,11 +189,6 @@ int main(int argc, char** argv) {
   if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
   if (codecs->parsed()) return finish(braid::bench::run_codecs(codecs_options));
   if (replay->parsed()) return finish(braid::bench::run_replay(replay_options));
-
   if (device->parsed()) return finish(braid::bench::run_device(device_options));
-
-  const auto parsed = braid::bench::parse_dtype(all_reduce.dtype);
-  if (!parsed) return finish(parsed.status());
-  all_reduce.options.dtype = *parsed;
-  return finish(braid::bench::run_all_reduce(all_reduce.options));
+  return run_collective(collective_options);
 }

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "base/assert.h"
 #include "base/hash.h"
 
 namespace braid::bench {
 namespace {
 
 constexpr uint64_t kValueMax = 1000;
+constexpr uint64_t kFactorsMax = 30;  // of a product that are 2
 constexpr uint64_t kShift =
     389;  // between two iterations; any number that is no multiple of the period
 
@@ -96,33 +99,90 @@ std::string show_element(DataType dtype, const uint8_t* element) {
   return {};
 }
 
-// 1 … max: never 0, so that an input which is left out changes every element.
-uint64_t value_of(uint64_t rank, uint64_t position, uint64_t max) {
-  return 1 + mix64(rank * Pattern::kPeriod + position) % max;
+// The greatest one of each rank. 0: not even ones will do.
+uint64_t value_max(DataType dtype, std::optional<Reduction> reduction, uint64_t world_size) {
+  const uint64_t exact = exact_max(dtype);
+  if (reduction == Reduction::Sum) return std::min(exact / world_size, kValueMax);
+  if (reduction == Reduction::Average)
+    return std::min(exact / world_size / world_size, kValueMax) * world_size;
+  if (reduction == Reduction::Product)
+    return std::min<uint64_t>(std::bit_width(exact) - 1, kFactorsMax);
+  return std::min(exact, kValueMax);
+}
+
+// How many ranks' sums, or averages, are exact.
+uint64_t ranks_max(DataType dtype, Reduction reduction) {
+  uint64_t ranks = exact_max(dtype);
+  if (reduction == Reduction::Average)
+    ranks = static_cast<uint64_t>(std::sqrt(static_cast<double>(ranks)));
+  return ranks;
 }
 
 }  // namespace
 
-Result<Pattern> Pattern::create(DataType dtype, uint32_t rank, uint32_t world_size) {
-  const uint64_t max = std::min(exact_max(dtype) / world_size, kValueMax);
+// 1 … max: never 0, so that an input which is left out changes every element of a sum.
+uint64_t Pattern::Values::of(uint64_t rank, uint64_t position) const {
+  const uint64_t number = mix64(rank * kPeriod + position);
+  if (reduction == Reduction::Product) {
+    // Twos, each position's of other ranks: no product is more than 2^max.
+    const bool may_be_two = (rank + position) % std::max(world_size, max) < max;
+    return may_be_two ? 1 + number % 2 : 1;
+  }
+  // All are multiples of the number of ranks, so the average is a whole number.
+  if (reduction == Reduction::Average) return (1 + number % (max / world_size)) * world_size;
+  return 1 + number % max;
+}
+
+uint64_t Pattern::Values::reduced(uint64_t position) const {
+  uint64_t total = of(0, position);
+  for (uint64_t rank = 1; rank < world_size; ++rank) {
+    const uint64_t value = of(rank, position);
+    switch (*reduction) {
+      case Reduction::Sum:
+      case Reduction::Average:
+        total += value;
+        break;
+      case Reduction::Min:
+        total = std::min(total, value);
+        break;
+      case Reduction::Max:
+        total = std::max(total, value);
+        break;
+      case Reduction::Product:
+        total *= value;
+        break;
+    }
+  }
+  return *reduction == Reduction::Average ? total / world_size : total;
+}
+
+Result<Pattern> Pattern::create(DataType dtype, uint32_t rank, uint32_t world_size,
+                                std::optional<Reduction> reduction) {
+  const uint64_t max = value_max(dtype, reduction, world_size);
   if (max == 0) {
     return make_status(
         StatusCode::InvalidArgument,
-        "{} holds exact sums of {} ranks at most, and there are {}; use --dtype float32",
-        to_string(dtype), exact_max(dtype), world_size);
+        "{} holds exact {}s of {} ranks at most, and there are {}; use --datatype float",
+        to_string(dtype), to_string(*reduction), ranks_max(dtype, *reduction), world_size);
   }
-  const size_t element = element_bytes(dtype);
-  std::vector<uint8_t> input(2 * kPeriod * element);
-  std::vector<uint8_t> sum(2 * kPeriod * element);
-  for (uint64_t i = 0; i < kPeriod; ++i) {
-    uint64_t total = 0;
-    for (uint64_t other = 0; other < world_size; ++other) total += value_of(other, i, max);
-    for (const uint64_t at : {i, i + kPeriod}) {
-      store_element(dtype, &input[at * element], value_of(rank, i, max));
-      store_element(dtype, &sum[at * element], total);
-    }
-  }
-  return Pattern(dtype, std::move(input), std::move(sum));
+  return Pattern(dtype, Values{reduction, world_size, max}, rank);
+}
+
+Pattern::Pattern(DataType dtype, Values values, uint32_t rank)
+    : dtype_(dtype),
+      values_(values),
+      input_(periods([&](uint64_t position) { return values.of(rank, position); })) {
+  if (values.reduction)
+    reduced_ = periods([&](uint64_t position) { return values.reduced(position); });
+}
+
+template <typename ValueOf>
+std::vector<uint8_t> Pattern::periods(ValueOf value_of) const {
+  const size_t element = element_bytes(dtype_);
+  std::vector<uint8_t> bytes(2 * kPeriod * element);
+  for (uint64_t i = 0; i < kPeriod; ++i) store_element(dtype_, &bytes[i * element], value_of(i));
+  std::copy_n(bytes.begin(), kPeriod * element, bytes.begin() + kPeriod * element);
+  return bytes;
 }
 
 void Pattern::fill(uint64_t iteration, void* out, uint64_t count) const {
@@ -134,11 +194,25 @@ void Pattern::fill(uint64_t iteration, void* out, uint64_t count) const {
   }
 }
 
-std::optional<Pattern::Mismatch> Pattern::verify(uint64_t iteration, const void* sum,
-                                                 uint64_t count) const {
+std::optional<Pattern::Mismatch> Pattern::verify(uint64_t iteration, const void* reduced,
+                                                 uint64_t count, uint64_t first) const {
+  BRAID_ASSERT(values_.reduction, "nothing is reduced");
+  return compare(reduced_, iteration * kShift + first, reduced, count);
+}
+
+std::optional<Pattern::Mismatch> Pattern::verify_input_of(uint32_t rank, uint64_t iteration,
+                                                          const void* copied, uint64_t count,
+                                                          uint64_t first) const {
+  const auto right = periods([&](uint64_t position) { return values_.of(rank, position); });
+  return compare(right, iteration * kShift + first, copied, count);
+}
+
+std::optional<Pattern::Mismatch> Pattern::compare(const std::vector<uint8_t>& right, uint64_t start,
+                                                  const void* data, uint64_t count) const {
   const size_t element = element_bytes(dtype_);
-  const uint8_t* period = &sum_[iteration * kShift % kPeriod * element];
-  const auto* from = static_cast<const uint8_t*>(sum);
+  const uint8_t* period = &right[start % kPeriod * element];
+  const auto* from = static_cast<const uint8_t*>(data);
+  std::optional<Mismatch> found;
   for (uint64_t done = 0; done < count; done += kPeriod) {
     const uint64_t here = std::min(kPeriod, count - done);
     if (std::memcmp(from + done * element, period, here * element) == 0) continue;
@@ -146,10 +220,12 @@ std::optional<Pattern::Mismatch> Pattern::verify(uint64_t iteration, const void*
       const uint8_t* actual = from + (done + i) * element;
       const uint8_t* expected = period + i * element;
       if (std::memcmp(actual, expected, element) == 0) continue;
-      return Mismatch{done + i, show_element(dtype_, expected), show_element(dtype_, actual)};
+      if (!found)
+        found = {done + i, show_element(dtype_, expected), show_element(dtype_, actual), 0};
+      ++found->wrong;
     }
   }
-  return std::nullopt;
+  return found;
 }
 
 }  // namespace braid::bench

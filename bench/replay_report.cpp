@@ -2,6 +2,7 @@
 #include "bench/replay_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

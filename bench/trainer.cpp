@@ -9,6 +9,12 @@ Status check(int error) {
   return {static_cast<StatusCode>(error), braid_error_message()};  // the numbers are the same
 }
 
+Status check_size(size_t expected, size_t actual) {
+  if (actual == expected) return Status::ok();
+  return make_status(StatusCode::Internal, "the result has {} bytes instead of {}", actual,
+                     expected);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::open(const Environment& environment,
@@ -82,10 +88,15 @@ Result<const void*> Trainer::result(braid_ticket ticket, size_t bytes) {
   const void* data = nullptr;
   size_t actual = 0;
   BRAID_RETURN_IF_ERROR(check(braid_result(job_, ticket, &data, &actual)));
-  if (actual != bytes) {
-    return make_status(StatusCode::Internal, "the result has {} bytes instead of {}", actual,
-                       bytes);
-  }
+  BRAID_RETURN_IF_ERROR(check_size(bytes, actual));
+  return data;
+}
+
+Result<const void*> Trainer::result_of_rank(braid_ticket ticket, uint32_t rank, size_t bytes) {
+  const void* data = nullptr;
+  size_t actual = 0;
+  BRAID_RETURN_IF_ERROR(check(braid_result_of_rank(job_, ticket, rank, &data, &actual)));
+  BRAID_RETURN_IF_ERROR(check_size(bytes, actual));
   return data;
 }
 

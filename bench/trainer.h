@@ -48,6 +48,8 @@ class Trainer {
                                     const void* input);
   // After the end: the result is there until release(ticket).
   Result<const void*> result(braid_ticket ticket, size_t bytes);
+  // The block of an all-gather that `rank` gave; likewise.
+  Result<const void*> result_of_rank(braid_ticket ticket, uint32_t rank, size_t bytes);
   Status release(braid_ticket ticket);
   Status submit(const braid_operation& operation, braid_ticket& ticket);
   Status wait(braid_ticket ticket);

@@ -60,11 +60,11 @@ examples
 
   A cloud with good and bad flows, other settings for the daemons, their logs kept:
     scripts/cluster --flow-mbit 500,500,100 --set transport.flows_per_link=8 --keep-logs logs -- \\
-      build/release/bin/braid-bench allreduce --sizes 26214400
+      build/release/bin/braid-bench all_reduce -b 25M -e 25M
 
   The same cloud over a longer distance: 5 ms there and back, one packet in 10,000 lost
     scripts/cluster --nodes 4 --nic-mbit 2000 --flow-mbit 500 --delay-ms 2.5 --loss-percent 0.01 -- \
-      build/release/bin/braid-bench allreduce --sizes 1000000,25000000
+      build/release/bin/braid-bench all_reduce --sizes 1MB,25MB
 
   Look around in a running cluster, from another terminal:
     ip netns exec $(jq -r .nodes[1].namespace DIR/cluster.json) ss -tin

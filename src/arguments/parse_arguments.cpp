@@ -42,7 +42,7 @@ const CLI::App& innermost(const CLI::App& app) {
   return *found;
 }
 
-// "status", "braid-bench allreduce": how it is called.
+// "status", "braid-bench all_reduce": how it is called.
 std::string called(const CLI::App& app, std::string_view program) {
   std::string name;
   for (const CLI::App* one = &app; one->get_parent() != nullptr; one = one->get_parent())

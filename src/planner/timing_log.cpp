@@ -65,6 +65,12 @@ Result<Line> parse_object(std::string_view text, std::string_view where) {
       return make_status(StatusCode::InvalidArgument, "{}: {} is missing", where, key);
     }
   }
+  if (const auto collective = document->find("collective");
+      collective != document->end() && *collective != "all_reduce") {
+    return make_status(StatusCode::InvalidArgument,
+                       "{}: it is a time of {}; right are those of braid-bench all_reduce", where,
+                       collective->dump());
+  }
   const auto entry = [&](const char* key) { return JsonEntry{(*document)[key], where, key}; };
   constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
   Line line;

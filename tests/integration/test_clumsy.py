@@ -46,9 +46,9 @@ PROGRAMS = [
     Input("braidd --set transprot.rails=eth0", 2, "transprot.rails", "did you mean 'transport.rails'?"),
     Input("braidd --set control.port=70000", 2, "control.port", "65535"),
     Input("braidd --set control.port", 2, "control.port", "KEY=VALUE"),
-    Input("braid-bench", 2, "a command is required", "allreduce"),
-    Input("braid-bench allreduec", 2, "'allreduec'", "did you mean 'allreduce'?"),
-    Input("braid-bench allreduce --sise 4", 2, "'--sise'", "did you mean '--size"),
+    Input("braid-bench", 2, "a command is required", "all_reduce"),
+    Input("braid-bench allreduce", 2, "'allreduce'", "did you mean 'all_reduce'?"),
+    Input("braid-bench all_reduce --sise 4", 2, "'--sise'", "did you mean '--size"),
 ]
 PYTHON = [
     Input("braid-run", 2, "SCRIPT", "required"),

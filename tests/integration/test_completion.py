@@ -86,8 +86,8 @@ def commands_of(text: str) -> set[str]:
 
 
 def long_options(text: str) -> set[str]:
-    lines = re.findall(r"^ +(?:-\w, ?|-\w \S+, )?(--[a-z][a-z-]+)", text, re.M)
-    return set(lines) | set(re.findall(r"^ +-\w,(--[a-z][a-z-]+)", text, re.M))
+    lines = re.findall(r"^ +(?:-\w, ?|-\w \S+, )?(--[a-z][a-z_-]+)", text, re.M)
+    return set(lines) | set(re.findall(r"^ +-\w,(--[a-z][a-z_-]+)", text, re.M))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -114,6 +114,8 @@ def test_values_and_files_are_offered(path):
     assert "--format" in offers(path, "braidctl", "plan", "--trace", "trace.json", "--f")
     assert offers(path, "braidctl", "completion", "fish", "braid-r") == {"braid-run"}
     assert offers(path, "braidd", "--set", "log.l") == {"log.level="}
+    assert offers(path, "braid-bench", "all_reduce", "-d", "") >= {"float", "bfloat16"}
+    assert offers(path, "braid-bench", "reduce_scatter", "--op", "m") == {"min", "max"}
     assert "--set" in offers(path, "braidd", "--set", "log.level=info", "--")
     assert said(path, "braid-plot", "-o", "") == ["files"]
     assert said(path, "braid-run", "--nproc-per-node", "2", "tr") == ["files"]

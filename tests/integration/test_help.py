@@ -46,8 +46,8 @@ def helps(name: str) -> dict[tuple[str, ...], str]:
 
 def long_options(text: str) -> set[str]:
     """Those of the lines on which an option begins, in help and in man pages alike."""
-    lines = re.findall(r"^ +(?:-\w, ?|-\w \S+, )?(--[a-z][a-z-]+)", text, re.M)
-    return set(lines) | {option for option in re.findall(r"^ +-\w,(--[a-z][a-z-]+)", text, re.M)}
+    lines = re.findall(r"^ +(?:-\w, ?|-\w \S+, )?(--[a-z][a-z_-]+)", text, re.M)
+    return set(lines) | {option for option in re.findall(r"^ +-\w,(--[a-z][a-z_-]+)", text, re.M)}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_page_has_all_options_and_subcommands(pages, name, section):
             part = page.split(f"\n.SS {' '.join(words)}\n")[1].split("\n.S")[0]
         options = long_options(text) - ({"--help"} if words else set())
         assert options or words, text
-        assert options <= set(re.findall(r"\\fB(?:-\w\\fR, \\fB)?(--[a-z-]+)\\fR", part)), words
+        assert options <= set(re.findall(r"\\fB(?:-\w\\fR, \\fB)?(--[a-z_-]+)\\fR", part)), words
 
 
 def test_the_reference_has_all_commands():

@@ -90,7 +90,7 @@ def test_a_user_outside_of_the_group_is_told_which_group(cluster_of):
     node = cluster.nodes[0]
     with way_opened(node.socket):
         done = ran(
-            node.enter([*NOBODY, BENCH, "allreduce", "--sizes", "4"]),
+            node.enter([*NOBODY, BENCH, "all_reduce", "--sizes", "4"]),
             cwd="/", env={**os.environ, "RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": node.address,
                  "BRAID_SOCKET": node.socket, "BRAID_JOB": "forbidden"},
         )  # fmt: skip

@@ -187,7 +187,7 @@ class Installed:
 
     def train_both_ways(self) -> None:
         # It checks every sum.
-        self.train("braid-bench", "allreduce", "--sizes", "1000,1000000", "--iterations", "5", says="1000000")
+        self.train("braid-bench", "all_reduce", "--sizes", "1000,1MB", "--iters", "5", says="1000000")
         self.train("python3", "/srv/trainer.py", "RANK", says="right")
 
     def capabilities_of_daemons(self) -> set[str]:

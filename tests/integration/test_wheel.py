@@ -144,7 +144,7 @@ def test_a_bare_system_needs_no_more_for_a_job(wheel, tmp_path, release):
         tree.run(*pip, user="alice")
         for name in PROGRAMS:
             assert tree.run(f"{programs}/{name}", "--version", user="alice").startswith(f"{name} ")
-        assert "allreduce" in tree.run(f"{programs}/braid-bench", "--help", user="alice")
+        assert "all_reduce" in tree.run(f"{programs}/braid-bench", "--help", user="alice")
         tree.write("/srv/trainer.py", TRAINER)
         socket = f"{home}/braidd.sock"
         log = tmp_path / "braidd.log"
@@ -157,7 +157,7 @@ def test_a_bare_system_needs_no_more_for_a_job(wheel, tmp_path, release):
         said = tree.run(*in_python, node="a", user="alice").split()
         assert all(path.startswith(f"{home}/environment/lib/") for path in said), said
         bench = ["env", f"BRAID_SOCKET={socket}", "RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=10.99.0.1"]
-        bench += [f"{programs}/braid-bench", "allreduce", "--sizes", "1000", "--iterations", "3"]
+        bench += [f"{programs}/braid-bench", "all_reduce", "--sizes", "1000", "--iters", "3"]
         assert "1000" in tree.run(*bench, node="a", user="alice")
         tree.run("sh", "-c", f"kill $(cat {home}/pid)", user="alice")
         assert daemon.wait(PATIENCE_S) == 0, log.read_text()

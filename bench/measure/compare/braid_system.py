@@ -15,6 +15,7 @@ from . import figures
 from .cases import Case
 
 _TINY_BYTES = 4
+_CHECKS = 1
 _VERSION_TIMEOUT_S = 10
 
 
@@ -51,10 +52,10 @@ class Braid:
 
     def measure(self, case: Case) -> figures.Sample:
         # The tiny size opens the job; from its line to that of `case` the daemons do nothing but
-        # the warm-up and the iterations of `case`, and the machine that and the checking.
+        # the warm-up, the iterations and the checked operations of `case`, and the machine that and the checking.
         iterations = self._options.iterations
         [_, (measured, daemons, machine)] = self._run([_TINY_BYTES, case.bytes], iterations)
-        measured_part = iterations / (iterations + self._options.warmup)
+        measured_part = iterations / (iterations + self._options.warmup + _CHECKS)
         if machine is not None:
             machine = max(0.0, machine - measured["checking_cpu_seconds"]) * measured_part
         return figures.Sample(
@@ -67,8 +68,8 @@ class Braid:
     def _run(self, sizes: list[int], iterations: int) -> list[tuple[dict, float, float | None]]:
         """Per size what braid-bench said of it, and what the daemons and the machine did meanwhile."""
         deadline = Deadline(self._options.timeout)
-        argv = [self._bench, "allreduce", "--json", "--sizes", ",".join(map(str, sizes))]
-        argv += ["--iterations", str(iterations), "--warmup", str(self._options.warmup)]
+        argv = [self._bench, "all_reduce", "--json", "--sizes", ",".join(map(str, sizes))]
+        argv += ["--iters", str(iterations), "--warmup_iters", str(self._options.warmup), "--check", str(_CHECKS)]
         argv += ["--timeout", str(self._options.timeout)]
         job = f"{self._cluster.state.job}-{next(self._numbers)}"
         self._programs = self._cluster.start_ranks(self.name, argv, BRAID_JOB=job)

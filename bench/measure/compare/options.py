@@ -40,7 +40,7 @@ With --through torch the collectives of torch.distributed over braid and over gl
 
 _EPILOG = """\
 systems
-  braid            braid-bench on the cluster's daemons; every result is checked
+  braid            braid-bench on the cluster's daemons
   gloo             torch.distributed, backend gloo: all_reduce in place
   openmpi          MPI_Allreduce in place under mpirun: btl tcp, vader, self over pml ob1 (the distribution's)
   openmpi-links4   the same with four TCP connections between any two ranks (btl_tcp_links)

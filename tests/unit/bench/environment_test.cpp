@@ -17,6 +17,9 @@ class EnvironmentTest : public testing::Test {
     set_one("WORLD_SIZE", world_size);
     set_one("MASTER_ADDR", master);
     set_one("BRAID_JOB", nullptr);
+    for (const char* name :
+         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"})
+      set_one(name, nullptr);
   }
   static void set_one(const char* name, const char* value) {
     if (value == nullptr) {
@@ -42,6 +45,20 @@ TEST_F(EnvironmentTest, IsReadFromTheLauncher) {
   EXPECT_EQ(environment.world_size, 4u);
   EXPECT_EQ(environment.master_address, "node-a");
   EXPECT_EQ(environment.job_name, "mine");
+}
+
+TEST_F(EnvironmentTest, MpirunSaysItInItsOwnWords) {
+  for (const auto& [rank, size] :
+       {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}}) {
+    set(nullptr, nullptr, nullptr);
+    set_one(rank, "1");
+    set_one(size, "2");
+    EXPECT_EQ(read_environment().status().message().find("MASTER_ADDR is not set"), 0u)
+        << "nobody may take it for a job of one";
+    set_one("MASTER_ADDR", "node-a");
+    EXPECT_EQ(read_environment().value().rank, 1u);
+    EXPECT_EQ(read_environment().value().world_size, 2u);
+  }
 }
 
 TEST_F(EnvironmentTest, HalfOfItNamesTheMissingPart) {

@@ -45,6 +45,7 @@ TEST(Pattern, OneWrongElementIsNamed) {
     EXPECT_EQ(mismatch->index, index);
     EXPECT_EQ(mismatch->expected, fmt::format("{}", expected));
     EXPECT_EQ(mismatch->actual, fmt::format("{}", expected + 1));
+    EXPECT_EQ(mismatch->wrong, 1u);
   }
 }
 
@@ -199,7 +200,7 @@ TEST(Pattern, TooManyRanksForATypeAreRefused) {
   ASSERT_FALSE(refused.is_ok());
   EXPECT_EQ(
       refused.status().message(),
-      "bfloat16 holds exact sums of 256 ranks at most, and there are 257; use --dtype float32");
+      "bfloat16 holds exact sums of 256 ranks at most, and there are 257; use --datatype float");
 }
 
 }  // namespace

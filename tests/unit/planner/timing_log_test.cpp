@@ -14,7 +14,7 @@ std::string error_of(std::string_view text) {
 TEST(ParseTimingLog, ReadsAllForms) {
   const auto log = parse_timing_log(
       "# OSU MPI Allreduce Latency Test\n\n8,4    82.28\n8,1024000 4028.15\r\n16\t70\n"
-      R"({"bytes": 65536, "dtype": "float32", "median_seconds": 0.5, "ranks": 8, "flows": 2})"
+      R"({"collective": "all_reduce", "bytes": 65536, "dtype": "float32", "median_seconds": 0.5, "ranks": 8, "flows": 2})"
       "\n"
       R"({"bytes": 7, "median_seconds": 1e-3, "concurrent": 3})",
       "x.log");
@@ -36,6 +36,8 @@ TEST(ParseTimingLog, ErrorsNameTheLine) {
   EXPECT_EQ(error_of("4 -1"), "x.log:1: -1e-06 seconds; right is a time of more than 0");
   EXPECT_EQ(error_of("8,4 1\n4,4 1"),
             "x.log:2: 4 ranks, where 8 were before; right is one number of ranks for one model");
+  EXPECT_EQ(error_of(R"({"collective": "all_gather", "bytes": 1, "median_seconds": 1})"),
+            "x.log:1: it is a time of \"all_gather\"; right are those of braid-bench all_reduce");
   EXPECT_EQ(error_of("# nothing\n"), "x.log: has no measurement");
   for (const char* text :
        {"4", "4 1 2", "4,", "4,5", "4 nan", "4 inf", "0 1", "-4 1", "4 1x", "99999999999,4 1",
