@@ -67,7 +67,7 @@ def test_a_fit_is_a_cost(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "a command is required: status, advise, explain, fit, "),
+        ([], "a command is required: status, advise, check, explain, fit, "),
         (["bogus"], "bogus"),
         (["plan"], "--trace"),
         (PLAN[:5], "--startup and --per-byte, or --cost"),
