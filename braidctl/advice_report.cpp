@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/amount.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 

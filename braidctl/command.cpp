@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "arguments/complete_words.h"
+#include "base/amount.h"
 #include "braidctl/status_view.h"
 #include "planner/planner.h"
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "arguments/format_option.h"
+#include "base/amount.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "client/status_client.h"

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/amount.h"
 #include "braidctl/plan_report.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"

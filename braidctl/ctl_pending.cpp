@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "arguments/format_option.h"
+#include "base/amount.h"
 #include "braidctl/ctl_explain.h"
 #include "braidctl/ctl_live.h"
 #include "braidctl/status_view.h"
@@ -81,9 +82,8 @@ std::string pending_table(const JobFacts& facts, const std::vector<PendingOperat
       {"WAITS", "OPERATION", "TENSOR", "STEP", "BYTES", "SUBMITTED BY", "MISSING"}};
   for (const PendingOperation& one : operations) {
     rows.push_back({format_time(to_seconds(one.since_ns)), printable(one.collective),
-                    tensors_cell(one), std::to_string(one.step),
-                    format_bytes(static_cast<double>(one.bytes)), format_ranks(one.submitted),
-                    missing_cell(one)});
+                    tensors_cell(one), std::to_string(one.step), format_amount(one.bytes),
+                    format_ranks(one.submitted), missing_cell(one)});
   }
   std::string title =
       fmt::format("job '{}': {} pending", job,

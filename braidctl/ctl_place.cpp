@@ -13,6 +13,7 @@
 
 #include "arguments/complete_words.h"
 #include "arguments/format_option.h"
+#include "base/amount.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "planner/placement_rules.h"

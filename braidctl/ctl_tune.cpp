@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arguments/format_option.h"
+#include "base/amount.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
 #include "client/status_client.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/amount.h"
 #include "base/printable.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/amount.h"
 #include "braidctl/ctl_live.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"
@@ -122,13 +123,13 @@ std::string abbreviated(const std::string& name, size_t characters) {
 
 std::string live_cost_table(const FittedCost& cost) {
   std::vector<std::vector<std::string>> rows = {
-      {"BAND", "FROM", "TO", "STARTUP", "PER BYTE", "GB/s", "RESIDUAL"}};
+      {"BAND", "FROM", "TO", "STARTUP", "PER BYTE", "Gbit/s", "RESIDUAL"}};
   for (const FittedCost::Band& band : cost.bands()) {
     const double per_byte = band.cost.seconds_per_byte;
     rows.push_back({std::to_string(rows.size()), format_amount(band.bytes_min),
                     format_amount(band.bytes_max), format_seconds(band.cost.startup_seconds),
                     fmt::format("{:.3f} ns", per_byte * 1e9),
-                    per_byte > 0 ? fmt::format("{:.3f}", 1e-9 / per_byte) : "-",
+                    per_byte > 0 ? fmt::format("{:.3f}", 8e-9 / per_byte) : "-",
                     fmt::format("{:.1f} %", band.residual * 100)});
   }
   return render_table(rows);

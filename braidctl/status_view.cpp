@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/amount.h"
 #include "braidctl/gpu_view.h"
 #include "braidctl/text_table.h"
 #include "explain/job_view.h"
@@ -169,14 +170,6 @@ std::string format_ranks(std::vector<uint32_t> ranks) {
     first = last + 1;
   }
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string format_amount(uint64_t bytes) {
-  constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double amount = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, kUnits[unit]);
 }
 
 }  // namespace braid

@@ -19,7 +19,5 @@ std::string hidden_note(uint32_t jobs);
 
 // "0-3, 7"; the ranks are sorted first.
 std::string format_ranks(std::vector<uint32_t> ranks);
-// "1.5 GiB"
-std::string format_amount(uint64_t bytes);
 
 }  // namespace braid

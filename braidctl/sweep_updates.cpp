@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/amount.h"
 #include "base/assert.h"
 #include "braidctl/status_view.h"
 #include "braidctl/text_table.h"

@@ -87,12 +87,6 @@ std::string format_rate(double bytes_per_second) {
   return fmt::format("{:.3g} Gbit/s", bytes_per_second * 8e-9);
 }
 
-std::string format_bytes(double bytes) {
-  if (bytes >= 1e9) return fmt::format("{:.3g} GB", bytes / 1e9);
-  if (bytes >= 1e6) return fmt::format("{:.3g} MB", bytes / 1e6);
-  return bytes >= 1e3 ? fmt::format("{:.3g} kB", bytes / 1e3) : fmt::format("{:.0f} bytes", bytes);
-}
-
 std::string format_duration(double seconds) {
   constexpr std::array<std::pair<const char*, uint64_t>, 4> kUnits = {
       {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}}};

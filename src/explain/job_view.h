@@ -52,7 +52,5 @@ std::string format_time(double seconds);
 std::string format_duration(double seconds);
 // "1.93 Gbit/s"
 std::string format_rate(double bytes_per_second);
-// "12.5 MB"
-std::string format_bytes(double bytes);
 
 }  // namespace braid

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/amount.h"
 #include "explain/findings.h"
 
 namespace braid {
@@ -243,7 +244,7 @@ void find_competing_jobs(const Evidence& evidence, Findings& findings) {
   Finding finding{Cause::CompetingJobs, {}, {}, evidence.exposed_seconds, most.node->node, {}};
   finding.text =
       fmt::format("Other jobs share the rails of {}: while this one reduced {}, they reduced {}",
-                  most.node->node, format_bytes(most.own), format_bytes(most.others));
+                  most.node->node, format_amount(most.own), format_amount(most.others));
   finding.advice =
       "jobs share links in proportion to their weights (BRAID_JOB_WEIGHT); place them on other "
       "nodes where that is not enough";

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/amount.h"
 #include "explain/job_view.h"
 
 namespace braid {
@@ -113,7 +114,7 @@ std::string describe_operation(const PendingOperation& operation) {
   const std::string others =
       operation.tensors > 1 ? fmt::format(" and {} more", operation.tensors - 1) : std::string();
   return fmt::format("{} of '{}'{}, step {} ({})", operation.collective, operation.tensor, others,
-                     operation.step, format_bytes(static_cast<double>(operation.bytes)));
+                     operation.step, format_amount(operation.bytes));
 }
 
 std::string describe_missing_ranks(const std::vector<PendingOperation::Rank>& missing) {

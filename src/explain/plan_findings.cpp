@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/amount.h"
 #include "explain/findings.h"
 #include "planner/all_planners.h"
 #include "planner/simulator.h"
@@ -128,7 +129,7 @@ void find_small_messages(const Evidence& evidence, Findings& findings) {
   Finding finding{Cause::SmallMessages, {}, {}, evidence.exposed_seconds, {}, {}};
   finding.text =
       fmt::format("A step's gradients are {} in {} operations, so {}: round trips, not bytes",
-                  format_bytes(bytes), groups, share);
+                  format_amount(bytes), groups, share);
   finding.advice =
       "larger batches or accumulated micro-batches give each round trip more work; more flows or "
       "a codec would bring nothing";
@@ -161,7 +162,7 @@ void find_network(const Evidence& evidence, Findings& findings) {
         "The network bounds the step: of {} the trainers wait {} for it; {} sends {} a step, which "
         "fills the {} that its flows deliver for {}",
         format_time(evidence.step_seconds), format_time(evidence.exposed_seconds), node.node,
-        format_bytes(bytes_per_step), format_rate(rail_capacity(node)), format_time(fill));
+        format_amount(bytes_per_step), format_rate(rail_capacity(node)), format_time(fill));
   }
   finding.advice = fmt::format(
       "fewer bytes (braidctl advise --job {} says which codec would pay), larger batches, or "

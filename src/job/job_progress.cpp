@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/amount.h"
 #include "base/log_text.h"
 #include "explain/job_view.h"
 
@@ -67,10 +68,10 @@ std::string JobProgress::summary(std::string_view how, uint64_t now_ns) const {
   const Done all = done();
   const std::string steps =
       all.steps == 0 ? "" : counted(all.steps, "step") + steps_text(all) + "; ";
-  return fmt::format(
-      "{} {} after {}: {}{}, {}{}", who_, how, format_duration(to_seconds(now_ns - began_ns_)),
-      steps, counted(all.operations, "operation"),
-      format_bytes(static_cast<double>(numbers_.operation_bytes.get())), bandwidth_text(all));
+  return fmt::format("{} {} after {}: {}{}, {}{}", who_, how,
+                     format_duration(to_seconds(now_ns - began_ns_)), steps,
+                     counted(all.operations, "operation"),
+                     format_amount(numbers_.operation_bytes.get()), bandwidth_text(all));
 }
 
 std::string JobProgress::steps_text(const Done& done) {

@@ -61,7 +61,7 @@ def test_jobs_with_steps_tell_of_them(cluster_of):
     until(lambda: "job 'steps' (2 ranks on 2 nodes) is over after" in log(), "the summary")
     over = re.search(
         r"job 'steps' \(2 ranks on 2 nodes\) is over after [\dhms ]+: 300 steps; \S+ ms a step, \S+ ms of it "
-        r"exposed \(\d+ %\); [\d,]+ operations, [\d.]+ [kM]B; all-reduces run at", log()
+        r"exposed \(\d+ %\); [\d,]+ operations, [\d.]+ [KM]iB; all-reduces run at", log()
     )  # fmt: skip
     assert over, log()[-2000:]
     for line in PROGRESS.findall(log()):

@@ -27,10 +27,17 @@ const scaled = (value, steps, units) => {
     value /= steps;
     ++unit;
   }
-  return `${value >= 100 || unit === 0 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)} ${units[unit]}`;
+  return [value, units[unit], unit === 0];
 };
-export const bytes = (value) => scaled(value, 1000, ["B", "kB", "MB", "GB", "TB", "PB"]);
-export const rate = (bytesPerSecond) => scaled(bytesPerSecond * 8, 1000, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+// As braidctl shows them.
+export function bytes(count) {
+  const [value, unit, isWhole] = scaled(count, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
+  return `${value.toFixed(isWhole ? 0 : 1)} ${unit}`;
+}
+export function rate(bytesPerSecond) {
+  const [value, unit, isWhole] = scaled(bytesPerSecond * 8, 1000, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+  return `${value.toFixed(value >= 100 || isWhole ? 0 : value >= 10 ? 1 : 2)} ${unit}`;
+}
 export const count = (value) => Math.round(value).toLocaleString("en");
 export function seconds(value) {
   if (value < 1e-3) return `${(value * 1e6).toFixed(0)} µs`;

@@ -101,12 +101,5 @@ TEST(FormatDuration, HasTheTwoLargestUnits) {
   EXPECT_EQ(format_duration(90'061), "1d 1h");
 }
 
-TEST(FormatAmount, ChoosesTheUnit) {
-  EXPECT_EQ(format_amount(0), "0 B");
-  EXPECT_EQ(format_amount(1023), "1023 B");
-  EXPECT_EQ(format_amount(1024), "1.0 KiB");
-  EXPECT_EQ(format_amount(UINT64_MAX), "16.0 EiB");
-}
-
 }  // namespace
 }  // namespace braid

@@ -31,7 +31,7 @@ TEST(ExplainNetwork, WhereTheRailsAreFullTheNetworkBoundsTheStep) {
   EXPECT_THAT(job.causes(), ElementsAre(Cause::Network));
   const Finding network = job.find(Cause::Network);
   EXPECT_NEAR(network.seconds_per_step, 0.1005, 1e-9);
-  EXPECT_THAT(network.text, HasSubstr("of 200 ms the trainers wait 100 ms for it; a sends 30 MB "
+  EXPECT_THAT(network.text, HasSubstr("of 200 ms the trainers wait 100 ms for it; a sends 28.6 MiB "
                                       "a step, which fills the 1.6 Gbit/s that its flows deliver"));
   EXPECT_THAT(network.advice, HasSubstr("braidctl advise --job train"));
 }
@@ -134,7 +134,7 @@ TEST(ExplainNetwork, JobsThatShareTheRailsAreNamed) {
   EXPECT_THAT(job.causes(), ElementsAre(Cause::CompetingJobs));
   EXPECT_THAT(
       job.find(Cause::CompetingJobs).text,
-      HasSubstr("share the rails of b: while this one reduced 500 MB, they reduced 700 MB"));
+      HasSubstr("share the rails of b: while this one reduced 476.8 MiB, they reduced 667.6 MiB"));
 }
 
 TEST(ExplainNetwork, AJobThatSendsLittleDoesNotCompete) {

@@ -74,7 +74,7 @@ TEST(ExplainPlan, OperationsThatAreMostlyStartupAreSmall) {
   job.plan() = one_by_one(1, 3'000);
   EXPECT_THAT(job.causes(), ElementsAre(Cause::SmallMessages));
   EXPECT_THAT(job.find(Cause::SmallMessages).text,
-              HasSubstr("A step's gradients are 12 kB in 1 operations, so 98 % of their time is "
+              HasSubstr("A step's gradients are 11.7 KiB in 1 operations, so 98 % of their time is "
                         "startup"));
 }
 

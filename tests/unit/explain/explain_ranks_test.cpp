@@ -186,9 +186,10 @@ TEST(ExplainRanks, AStallNamesTheOperationAndWhoIsMissing) {
     job.node(i).pending = {
         {"layer4", 12, "all-reduce", 3, 25'000'000, 34'000 * kMs, false, job.node(i).ranks}};
   }
-  EXPECT_THAT(job.find(Cause::Stalled).text,
-              HasSubstr("the all-reduce of 'layer4' and 2 more, step 12 (25 MB) has waited for 34 "
-                        "s, because rank 1 on b has not submitted it"));
+  EXPECT_THAT(
+      job.find(Cause::Stalled).text,
+      HasSubstr("the all-reduce of 'layer4' and 2 more, step 12 (23.8 MiB) has waited for 34 "
+                "s, because rank 1 on b has not submitted it"));
   job.node(1).ended = {{"layer4", 12}};
   EXPECT_THAT(job.find(Cause::Stalled).text, HasSubstr("all ranks have submitted it"));
 }

@@ -58,8 +58,6 @@ TEST(JobView, AmountsForPeople) {
   EXPECT_EQ(format_time(1.254), "1.25 s");
   EXPECT_EQ(format_time(35.2), "35 s");
   EXPECT_EQ(format_rate(0.25e9), "2 Gbit/s");
-  EXPECT_EQ(format_bytes(12'500'000), "12.5 MB");
-  EXPECT_EQ(format_bytes(12), "12 bytes");
 }
 
 }  // namespace

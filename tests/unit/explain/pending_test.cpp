@@ -54,7 +54,7 @@ TEST(Pending, NamesWhoHasNotSubmitted) {
   EXPECT_THAT(missing_of(one), ElementsAre(3));
   EXPECT_EQ(one.missing[0].node, "b");
   EXPECT_THAT(one.unknown, IsEmpty());
-  EXPECT_EQ(describe_operation(one), "all-reduce of 'w', step 7 (4 MB)");
+  EXPECT_EQ(describe_operation(one), "all-reduce of 'w', step 7 (3.8 MiB)");
   EXPECT_EQ(describe_missing_ranks(one.missing), "rank 3 on b has");
 }
 
@@ -125,7 +125,8 @@ TEST(Pending, IsJsonWhateverNamesAre) {
   EXPECT_EQ(json["world_size"], 4);
   EXPECT_EQ(json["operations_pending"], 1);
   EXPECT_EQ(json["operations"][0]["missing"][0], (nlohmann::json{{"rank", 1}, {"node", "a"}}));
-  EXPECT_EQ(describe_operation(operations[0]), "all-reduce of '\xfe\n' and 3 more, step 7 (4 MB)");
+  EXPECT_EQ(describe_operation(operations[0]),
+            "all-reduce of '\xfe\n' and 3 more, step 7 (3.8 MiB)");
 }
 
 TEST(Pending, AnImpossibleWorldSizeIsNoTrouble) {

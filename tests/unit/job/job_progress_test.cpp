@@ -70,12 +70,12 @@ TEST_F(JobProgressTest, SumsUpAtTheEnd) {
   make_operations(200);
   EXPECT_EQ(progress_.summary("is over", 3720 * kSecond),
             "(4 ranks on 2 nodes) is over after 1h 2m: 1,000 steps; 400 ms a step, 40 ms of it "
-            "exposed (10 %); 1,200 operations, 120 GB; all-reduces run at 6 Gbit/s bus bandwidth");
+            "exposed (10 %); 1,200 operations, 111.8 GiB; all-reduces run at 6 Gbit/s bus bandwidth");
 }
 
 TEST_F(JobProgressTest, SumsUpWhatHasDoneNothing) {
   EXPECT_EQ(progress_.summary("has failed", 2 * kSecond),
-            "(4 ranks on 2 nodes) has failed after 2s: 0 operations, 0 bytes");
+            "(4 ranks on 2 nodes) has failed after 2s: 0 operations, 0 B");
 }
 
 TEST(JobProgress, OneRankHasNoBusBandwidth) {
