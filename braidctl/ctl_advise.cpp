@@ -214,7 +214,7 @@ Result<AdviseSubject> advise_subject_of(LiveSet set, const std::string& job,
 
 namespace {
 
-Result<AdviseSubject> subject_of(const std::string& socket, const AdviseCommand& command) {
+Result<AdviseSubject> subject_of(const DaemonSource& daemon, const AdviseCommand& command) {
   std::optional<FittedCost> cost;
   if (!command.cost_path.empty()) {
     auto loaded = load_cost(command.cost_path);
@@ -222,7 +222,7 @@ Result<AdviseSubject> subject_of(const std::string& socket, const AdviseCommand&
     cost = std::move(loaded).value();
   }
   if (!command.live.job.empty()) {
-    auto set = ask_for_set(socket, command.live);
+    auto set = ask_for_set(daemon, command.live);
     if (!set) return set.status();
     return advise_subject_of(std::move(set).value(), command.live.job, std::move(cost));
   }
@@ -235,8 +235,8 @@ Result<AdviseSubject> subject_of(const std::string& socket, const AdviseCommand&
 }
 
 // What the options say instead.
-Result<AdviseSubject> prepare(const std::string& socket, const AdviseCommand& command) {
-  auto subject = subject_of(socket, command);
+Result<AdviseSubject> prepare(const DaemonSource& daemon, const AdviseCommand& command) {
+  auto subject = subject_of(daemon, command);
   if (!subject) return subject.status();
   if (!command.cost_path.empty()) subject->cost_source = command.cost_path;
   if (command.planner) subject->planner = *command.planner;
@@ -250,8 +250,8 @@ Result<AdviseSubject> prepare(const std::string& socket, const AdviseCommand& co
 
 }  // namespace
 
-Result<CommandOutput> run_advise(const std::string& socket, const AdviseCommand& command) {
-  auto subject = prepare(socket, command);
+Result<CommandOutput> run_advise(const DaemonSource& daemon, const AdviseCommand& command) {
+  auto subject = prepare(daemon, command);
   if (!subject) return subject.status();
   RenderedAdvice report;
   report.measured_bandwidth = wire_bandwidth(subject->cost, subject->nodes);

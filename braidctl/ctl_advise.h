@@ -8,6 +8,7 @@
 
 #include "braidctl/command.h"
 #include "braidctl/ctl_live.h"
+#include "braidctl/daemon_source.h"
 #include "planner/planner.h"
 
 namespace braid {
@@ -31,7 +32,7 @@ struct AdviseCommand {
 
 CLI::App* add_advise_command(CLI::App& app, AdviseCommand& command);
 // `socket`: of the daemon that --job asks; empty: the usual one.
-Result<CommandOutput> run_advise(const std::string& socket, const AdviseCommand& command);
+Result<CommandOutput> run_advise(const DaemonSource& daemon, const AdviseCommand& command);
 
 // What advice is given of.
 struct AdviseSubject {

@@ -139,9 +139,10 @@ CLI::App* add_check_command(CLI::App& app, CheckCommand& command) {
   return check;
 }
 
-Result<CommandOutput> run_check(const std::string& socket, const CheckCommand& command) {
+Result<CommandOutput> run_check(const DaemonSource& daemon, const CheckCommand& command) {
   const auto deadline = Clock::now() + std::chrono::milliseconds(kTotalMs);
-  const std::string path = daemon_socket_path(socket);
+  const auto path = daemon.socket("check");
+  if (!path) return path.status();
   std::vector<CheckedPeer> peers;
   std::vector<PeerAddress> addresses;
   std::set<std::string> known;
@@ -152,7 +153,7 @@ Result<CommandOutput> run_check(const std::string& socket, const CheckCommand& c
   }
   say_progress(fmt::format("looks whether {} can be reached",
                            peers.size() == 1 ? "it" : fmt::format("{} nodes", peers.size())));
-  const auto reached = reach_all(path, addresses);
+  const auto reached = reach_all(*path, addresses);
   size_t to_measure = 0;
   for (size_t i = 0; i < peers.size(); ++i) {
     // The daemon of this node does not answer.
@@ -168,7 +169,7 @@ Result<CommandOutput> run_check(const std::string& socket, const CheckCommand& c
     for (size_t i = 0; i < peers.size(); ++i) {
       if (!peers[i].facts.error.empty()) continue;
       say_progress(fmt::format("measures the way to {}", printable(name_of(peers[i]))));
-      measure(path, addresses[i], measure_ms, deadline, peers[i]);
+      measure(*path, addresses[i], measure_ms, deadline, peers[i]);
     }
   }
   const bool is_good =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 #include "check/path_findings.h"
 
 namespace braid {
@@ -18,7 +19,7 @@ CLI::App* add_check_command(CLI::App& app, CheckCommand& command);
 // Asks the daemon behind `socket` about each peer: all at the same time whether they can be
 // reached, then one after the other what the ways to them carry. Takes a minute at most. A finding
 // is exit code 1.
-Result<CommandOutput> run_check(const std::string& socket, const CheckCommand& command);
+Result<CommandOutput> run_check(const DaemonSource& daemon, const CheckCommand& command);
 
 struct CheckedPeer {
   std::string peer;  // as it was asked for

@@ -17,8 +17,8 @@ namespace braid {
 namespace {
 
 // The largest set's plan; nothing where the daemon knows none.
-Result<std::optional<LiveSet>> ask_for_plan(const std::string& path, const std::string& job) {
-  const auto answer = query_plans(path, job, kFactsTimeoutMs);
+Result<std::optional<LiveSet>> ask_for_plan(const DaemonSource& daemon, const std::string& job) {
+  const auto answer = daemon.plans(job, kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_live_plans(answer->json);
   if (!jobs) return jobs.status();
@@ -45,8 +45,8 @@ CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command) {
   return explain;
 }
 
-Result<JobFacts> ask_about(const std::string& path, const std::string& job) {
-  const auto answer = query_facts(path, job, kFactsTimeoutMs);
+Result<JobFacts> ask_about(const DaemonSource& daemon, const std::string& job) {
+  const auto answer = daemon.facts(job, kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_job_facts(answer->json);
   if (!jobs) return jobs.status();
@@ -74,14 +74,13 @@ Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& n
                      "no job '{}' runs on this node; braidctl status lists those that do", name);
 }
 
-Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command) {
-  const std::string path = daemon_socket_path(socket);
-  const auto before = ask_about(path, command.job);
+Result<CommandOutput> run_explain(const DaemonSource& daemon, const ExplainCommand& command) {
+  const auto before = ask_about(daemon, command.job);
   if (!before) return before.status();
   std::this_thread::sleep_for(std::chrono::duration<double>(command.seconds));
-  const auto after = ask_about(path, before->job);
+  const auto after = ask_about(daemon, before->job);
   if (!after) return after.status();
-  const auto plan = ask_for_plan(path, before->job);
+  const auto plan = ask_for_plan(daemon, before->job);
   if (!plan) return plan.status();
   const auto explanation = explain(*before, *after, *plan);
   if (!explanation) return explanation.status();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 #include "explain/explanation.h"
 
 namespace braid {
@@ -24,10 +25,10 @@ struct ExplainCommand {
 CLI::App* add_explain_command(CLI::App& app, ExplainCommand& command);
 
 // Asks the daemon behind `socket` twice, `seconds` apart.
-Result<CommandOutput> run_explain(const std::string& socket, const ExplainCommand& command);
+Result<CommandOutput> run_explain(const DaemonSource& daemon, const ExplainCommand& command);
 
 // What all nodes tell of the job of this name now, or of the only one where it is empty.
-Result<JobFacts> ask_about(const std::string& path, const std::string& job);
+Result<JobFacts> ask_about(const DaemonSource& daemon, const std::string& job);
 // The job of this name, or the only one where it is empty, among those that were asked about.
 Result<JobFacts> find_job_facts(std::vector<JobFacts> jobs, const std::string& name);
 

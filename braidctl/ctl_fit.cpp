@@ -43,8 +43,8 @@ CLI::App* add_fit_command(CLI::App& app, FitCommand& command) {
   return sub;
 }
 
-Result<CommandOutput> run_fit(const std::string& socket, const FitCommand& command) {
-  if (!command.live.job.empty()) return run_live_fit(socket, command.live, command.as_json);
+Result<CommandOutput> run_fit(const DaemonSource& daemon, const FitCommand& command) {
+  if (!command.live.job.empty()) return run_live_fit(daemon, command.live, command.as_json);
   auto log = load_timing_logs(command.logs);
   if (!log) return log.status();
   const size_t all = log->measurements.size();

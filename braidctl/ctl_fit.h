@@ -21,7 +21,7 @@ struct FitCommand {
 };
 
 CLI::App* add_fit_command(CLI::App& app, FitCommand& command);
-Result<CommandOutput> run_fit(const std::string& socket, const FitCommand& command);
+Result<CommandOutput> run_fit(const DaemonSource& daemon, const FitCommand& command);
 
 std::string fit_table(const FittedCost& cost, const TimingLog& log);
 

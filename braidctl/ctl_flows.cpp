@@ -65,8 +65,8 @@ std::string flows_table(std::vector<DaemonStatus::Flow> flows) {
   return render_table(rows) + last_errors(flows);
 }
 
-Result<CommandOutput> run_flows(const std::string& socket, const FlowsCommand& command) {
-  const auto json = query_status(daemon_socket_path(socket), kFlowsTimeoutMs);
+Result<CommandOutput> run_flows(const DaemonSource& daemon, const FlowsCommand& command) {
+  const auto json = daemon.status(kFlowsTimeoutMs);
   if (!json) return json.status();
   auto status = parse_status(*json);
   if (!status) return status.status();

@@ -28,8 +28,8 @@ struct Asked {
   uint32_t hidden = 0;
 };
 
-Result<Asked> ask_about_all(const std::string& path) {
-  const auto answer = query_facts(path, "", kFactsTimeoutMs);
+Result<Asked> ask_about_all(const DaemonSource& daemon) {
+  const auto answer = daemon.facts("", kFactsTimeoutMs);
   if (!answer) return answer.status();
   auto jobs = parse_job_facts(answer->json);
   if (!jobs) return jobs.status();
@@ -37,15 +37,15 @@ Result<Asked> ask_about_all(const std::string& path) {
   return Asked{std::move(jobs).value(), answer->jobs_hidden};
 }
 
-Result<std::vector<LiveJob>> ask_for_plans(const std::string& path) {
-  const auto answer = query_plans(path, "", kFactsTimeoutMs);
+Result<std::vector<LiveJob>> ask_for_plans(const DaemonSource& daemon) {
+  const auto answer = daemon.plans("", kFactsTimeoutMs);
   if (!answer) return answer.status();
   return parse_live_plans(answer->json);
 }
 
-Result<std::vector<JobLine>> look(const std::string& path, const Asked& before,
+Result<std::vector<JobLine>> look(const DaemonSource& daemon, const Asked& before,
                                   const Asked& after) {
-  auto plans = ask_for_plans(path);
+  auto plans = ask_for_plans(daemon);
   if (!plans) return plans.status();
   return job_lines(before.jobs, after.jobs, std::move(plans).value());
 }
@@ -146,29 +146,27 @@ std::string jobs_table(const std::vector<JobLine>& lines) {
   return render_table(rows);
 }
 
-Result<CommandOutput> run_jobs(const std::string& socket, const JobsCommand& command) {
-  const std::string path = daemon_socket_path(socket);
-  const auto before = ask_about_all(path);
+Result<CommandOutput> run_jobs(const DaemonSource& daemon, const JobsCommand& command) {
+  const auto before = ask_about_all(daemon);
   if (!before) return before.status();
   pause_for(command.seconds);
-  const auto after = ask_about_all(path);
+  const auto after = ask_about_all(daemon);
   if (!after) return after.status();
-  const auto lines = look(path, *before, *after);
+  const auto lines = look(daemon, *before, *after);
   if (!lines) return lines.status();
   if (command.as_json) return CommandOutput{lines_json(*lines), {}};
   return CommandOutput{jobs_table(*lines) + hidden_line(after->hidden), {}};
 }
 
-Result<CommandOutput> run_top(const std::string& socket, const TopCommand& command) {
-  const std::string path = daemon_socket_path(socket);
+Result<CommandOutput> run_top(const DaemonSource& daemon, const TopCommand& command) {
   const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  auto before = ask_about_all(path);
+  auto before = ask_about_all(daemon);
   if (!before) return before.status();
   for (uint32_t shown = 0; command.count == 0 || shown < command.count; ++shown) {
     pause_for(command.seconds);
-    auto after = ask_about_all(path);
+    auto after = ask_about_all(daemon);
     if (!after) return after.status();
-    const auto lines = look(path, *before, *after);
+    const auto lines = look(daemon, *before, *after);
     if (!lines) return lines.status();
     const std::string table = jobs_table(*lines) + hidden_line(after->hidden);
     // Nobody reads it any more: that is its end.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 #include "explain/explanation.h"
 
 namespace braid {
@@ -16,7 +17,7 @@ struct JobsCommand {
 };
 CLI::App* add_jobs_command(CLI::App& app, JobsCommand& command);
 // Asks the daemon behind `socket` about all jobs twice, `seconds` apart.
-Result<CommandOutput> run_jobs(const std::string& socket, const JobsCommand& command);
+Result<CommandOutput> run_jobs(const DaemonSource& daemon, const JobsCommand& command);
 
 struct TopCommand {
   double seconds = 2;
@@ -25,7 +26,7 @@ struct TopCommand {
 CLI::App* add_top_command(CLI::App& app, TopCommand& command);
 // Writes one table after the other to standard output, each over the one before where that is a
 // terminal.
-Result<CommandOutput> run_top(const std::string& socket, const TopCommand& command);
+Result<CommandOutput> run_top(const DaemonSource& daemon, const TopCommand& command);
 
 // One job of the table.
 struct JobLine {

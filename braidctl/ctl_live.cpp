@@ -60,10 +60,9 @@ Result<std::string> live_json(const std::string& answer, const LiveJob& job,
 }
 
 // All jobs where this one does not run.
-Result<JobsReply> ask_daemon(const std::string& socket, const std::string& name) {
-  const std::string path = daemon_socket_path(socket);
-  auto answer = query_plans(path, name, kTimeoutMs);
-  return answer && answer->json == "[]" ? query_plans(path, "", kTimeoutMs) : answer;
+Result<JobsReply> ask_daemon(const DaemonSource& daemon, const std::string& name) {
+  auto answer = daemon.plans(name, kTimeoutMs);
+  return answer && answer->json == "[]" ? daemon.plans("", kTimeoutMs) : answer;
 }
 
 Result<LiveJob> find_in(const JobsReply& answer, const std::string& name) {
@@ -135,17 +134,17 @@ Status check_measured(const LiveSet& set, const std::string& job) {
                      job, set.steps_measured, set.steps_ignored + 1);
 }
 
-Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live) {
-  const auto answer = ask_daemon(socket, live.job);
+Result<LiveSet> ask_for_set(const DaemonSource& daemon, const LiveOptions& live) {
+  const auto answer = ask_daemon(daemon, live.job);
   if (!answer) return answer.status();
   auto job = find_in(*answer, live.job);
   if (!job) return job.status();
   return find_live_set(std::move(job).value(), live);
 }
 
-Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions& live,
+Result<CommandOutput> run_live_plan(const DaemonSource& daemon, const LiveOptions& live,
                                     bool as_json) {
-  const auto answer = ask_daemon(socket, live.job);
+  const auto answer = ask_daemon(daemon, live.job);
   if (!answer) return answer.status();
   auto job = find_in(*answer, live.job);
   if (!job) return job.status();
@@ -160,9 +159,9 @@ Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions
   return CommandOutput{std::move(json).value(), {}};
 }
 
-Result<CommandOutput> run_live_fit(const std::string& socket, const LiveOptions& live,
+Result<CommandOutput> run_live_fit(const DaemonSource& daemon, const LiveOptions& live,
                                    bool as_json) {
-  const auto set = ask_for_set(socket, live);
+  const auto set = ask_for_set(daemon, live);
   if (!set) return set.status();
   if (!set->cost) {
     return make_status(StatusCode::NotFound,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 #include "planner/live_plan.h"
 
 namespace braid {
@@ -29,13 +30,13 @@ Result<LiveSet> find_live_set(LiveJob job, const LiveOptions& live);
 Status check_measured(const LiveSet& set, const std::string& job);
 
 // Asks the daemon behind `socket`.
-Result<LiveSet> ask_for_set(const std::string& socket, const LiveOptions& live);
+Result<LiveSet> ask_for_set(const DaemonSource& daemon, const LiveOptions& live);
 
 // "plan --job": what holds and how it fares, of all sets or the one that the options mean.
-Result<CommandOutput> run_live_plan(const std::string& socket, const LiveOptions& live,
+Result<CommandOutput> run_live_plan(const DaemonSource& daemon, const LiveOptions& live,
                                     bool as_json);
 // "fit --job"
-Result<CommandOutput> run_live_fit(const std::string& socket, const LiveOptions& live,
+Result<CommandOutput> run_live_fit(const DaemonSource& daemon, const LiveOptions& live,
                                    bool as_json);
 
 std::string live_table(const LiveJob& job);

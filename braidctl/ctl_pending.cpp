@@ -58,8 +58,8 @@ CLI::App* add_pending_command(CLI::App& app, PendingCommand& command) {
   return pending;
 }
 
-Result<CommandOutput> run_pending(const std::string& socket, const PendingCommand& command) {
-  const auto facts = ask_about(daemon_socket_path(socket), command.job);
+Result<CommandOutput> run_pending(const DaemonSource& daemon, const PendingCommand& command) {
+  const auto facts = ask_about(daemon, command.job);
   if (!facts) return facts.status();
   const std::vector<PendingOperation> operations = pending_operations(*facts);
   CommandOutput output{

@@ -70,8 +70,8 @@ CLI::App* add_plan_command(CLI::App& app, PlanCommand& command) {
   return sub;
 }
 
-Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& command) {
-  if (!command.live.job.empty()) return run_live_plan(socket, command.live, command.as_json);
+Result<CommandOutput> run_plan(const DaemonSource& daemon, const PlanCommand& command) {
+  if (!command.live.job.empty()) return run_live_plan(daemon, command.live, command.as_json);
   auto trace = load_trace(command.trace_path);
   if (!trace) return trace.status();
   name_after_file(*trace, command.trace_path);

@@ -25,6 +25,6 @@ struct PlanCommand {
 
 // `command` must outlive the parsing of `app`.
 CLI::App* add_plan_command(CLI::App& app, PlanCommand& command);
-Result<CommandOutput> run_plan(const std::string& socket, const PlanCommand& command);
+Result<CommandOutput> run_plan(const DaemonSource& daemon, const PlanCommand& command);
 
 }  // namespace braid

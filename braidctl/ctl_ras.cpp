@@ -133,14 +133,13 @@ std::string ras_json(const DaemonStatus& status, const std::vector<JobFacts>& jo
          '\n';
 }
 
-Result<CommandOutput> run_ras_status(const std::string& socket) {
-  const std::string path = daemon_socket_path(socket);
+Result<CommandOutput> run_ras_status(const DaemonSource& daemon) {
   const auto began = std::chrono::steady_clock::now();
-  const auto told = query_status(path, kStatusTimeoutMs);
+  const auto told = daemon.status(kStatusTimeoutMs);
   if (!told) return told.status();
   const auto status = parse_status(*told);
   if (!status) return status.status();
-  const auto answer = query_facts(path, "", kFactsTimeoutMs);
+  const auto answer = daemon.facts("", kFactsTimeoutMs);
   if (!answer) return answer.status();
   const auto jobs = parse_job_facts(answer->json);
   if (!jobs) return jobs.status();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 #include "explain/node_facts.h"
 #include "metrics/status.h"
 
@@ -22,6 +23,6 @@ std::string ras_json(const DaemonStatus& status, const std::vector<JobFacts>& jo
                      const RasTimes& times);
 
 // Asks the daemon behind `socket`.
-Result<CommandOutput> run_ras_status(const std::string& socket);
+Result<CommandOutput> run_ras_status(const DaemonSource& daemon);
 
 }  // namespace braid

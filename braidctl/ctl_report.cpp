@@ -96,14 +96,15 @@ CLI::App* add_report_command(CLI::App& app, ReportCommand& command) {
   return report;
 }
 
-Result<CommandOutput> run_report(const std::string& socket, const ReportCommand& command) {
-  const std::string path = daemon_socket_path(socket);
-  const auto process = process_behind(path);
-  const auto json = query_status(path, kReportTimeoutMs);
+Result<CommandOutput> run_report(const DaemonSource& daemon, const ReportCommand& command) {
+  const auto path = daemon.socket("report");
+  if (!path) return path.status();
+  const auto process = process_behind(*path);
+  const auto json = query_status(*path, kReportTimeoutMs);
   SectionsJson report;
   report["time"] = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
   report["versions"] = report_versions();
-  report["daemon"] = daemon_section(path, process, json);
+  report["daemon"] = daemon_section(*path, process, json);
   report["machine"] = report_machine();
   report["limits"] = report_limits(process);
   report["sysctls"] = report_sysctls();

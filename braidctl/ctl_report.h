@@ -5,6 +5,7 @@
 #include <string>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 
 namespace braid {
 
@@ -17,7 +18,7 @@ struct ReportCommand {
 CLI::App* add_report_command(CLI::App& app, ReportCommand& command);
 // What a bug report needs of this node, as far as this user may see it. Where no daemon answers the
 // report says why, and has the rest.
-Result<CommandOutput> run_report(const std::string& socket, const ReportCommand& command);
+Result<CommandOutput> run_report(const DaemonSource& daemon, const ReportCommand& command);
 
 // A line without what looks like a secret: values of variables and headers whose names say so, and
 // long runs of hexadecimal digits, as keys and tokens are.

@@ -108,15 +108,16 @@ std::string timeline_summary(const JobTimeline& timeline) {
                      static_cast<double>(error_ns) * 1e-6);
 }
 
-Result<CommandOutput> run_timeline(const std::string& socket, const TimelineCommand& command) {
-  const std::string path = daemon_socket_path(socket);
+Result<CommandOutput> run_timeline(const DaemonSource& daemon, const TimelineCommand& command) {
+  const auto path = daemon.socket("trace");
+  if (!path) return path.status();
   std::string job = command.job;
   if (job.empty()) {
-    auto only = only_job(path);
+    auto only = only_job(*path);
     if (!only) return only.status();
     job = std::move(*only);
   }
-  const auto answer = query_timelines(path, job, command.steps, kTimelineTimeoutMs);
+  const auto answer = query_timelines(*path, job, command.steps, kTimelineTimeoutMs);
   if (!answer) return answer.status();
   auto told = parse_job_timelines(answer->json);
   if (!told) return told.status();

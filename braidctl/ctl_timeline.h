@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 #include "timeline/node_timeline.h"
 
 namespace braid {
@@ -18,7 +19,7 @@ struct TimelineCommand {
 };
 void add_timeline_options(CLI::App& trace, TimelineCommand& command);
 
-Result<CommandOutput> run_timeline(const std::string& socket, const TimelineCommand& command);
+Result<CommandOutput> run_timeline(const DaemonSource& daemon, const TimelineCommand& command);
 
 // The only one of what the daemon told, which was asked for the job of this name.
 Result<JobTimeline> only_timeline(std::vector<JobTimeline> told, const std::string& job);

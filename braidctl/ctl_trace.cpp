@@ -23,9 +23,9 @@ CLI::App* add_trace_command(CLI::App& app, TraceCommand& command) {
   return trace;
 }
 
-Result<CommandOutput> run_trace(const std::string& socket, const TraceCommand& command) {
-  if (!command.is_recorded) return run_timeline(socket, command.timeline);
-  const auto set = ask_for_set(socket, command.live);
+Result<CommandOutput> run_trace(const DaemonSource& daemon, const TraceCommand& command) {
+  if (!command.is_recorded) return run_timeline(daemon, command.timeline);
+  const auto set = ask_for_set(daemon, command.live);
   if (!set) return set.status();
   BRAID_RETURN_IF_ERROR(check_measured(*set, command.live.job));
   const std::string text = to_json(set->trace) + '\n';

@@ -18,6 +18,6 @@ struct TraceCommand {
 };
 
 CLI::App* add_trace_command(CLI::App& app, TraceCommand& command);
-Result<CommandOutput> run_trace(const std::string& socket, const TraceCommand& command);
+Result<CommandOutput> run_trace(const DaemonSource& daemon, const TraceCommand& command);
 
 }  // namespace braid

@@ -107,8 +107,10 @@ CLI::App* add_tune_command(CLI::App& app, TuneCommand& command) {
   return sub;
 }
 
-Result<CommandOutput> run_tune(const std::string& socket, const TuneCommand& command) {
-  const auto answer = query_tuning(daemon_socket_path(socket), command.job, kTuneTimeoutMs);
+Result<CommandOutput> run_tune(const DaemonSource& daemon, const TuneCommand& command) {
+  const auto path = daemon.socket("tune");
+  if (!path) return path.status();
+  const auto answer = query_tuning(*path, command.job, kTuneTimeoutMs);
   if (!answer) return answer.status();
   if (answer->json == "[]" && !command.job.empty()) {
     return make_status(StatusCode::NotFound, "no job '{}' runs on this node{}",

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "braidctl/command.h"
+#include "braidctl/daemon_source.h"
 
 namespace braid {
 
@@ -14,7 +15,7 @@ struct TuneCommand {
 };
 
 CLI::App* add_tune_command(CLI::App& app, TuneCommand& command);
-Result<CommandOutput> run_tune(const std::string& socket, const TuneCommand& command);
+Result<CommandOutput> run_tune(const DaemonSource& daemon, const TuneCommand& command);
 
 // From the daemon's answer to TuneQuery. Errors: it is no such answer.
 Result<std::string> tune_tables(const std::string& answer);

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +32,9 @@
 #include "braidctl/ctl_simulate.h"
 #include "braidctl/ctl_trace.h"
 #include "braidctl/ctl_tune.h"
+#include "braidctl/daemon_source.h"
 #include "braidctl/personal_sockets.h"
+#include "braidctl/source_options.h"
 #include "braidctl/status_view.h"
 #include "client/status_client.h"
 
@@ -49,13 +53,6 @@ struct Subcommand {
   std::function<braid::Result<braid::CommandOutput>()> run;
 };
 
-void add_socket_option(CLI::App& app, std::string& socket) {
-  app.add_option("--socket", socket,
-                 "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock, else "
-                 "that of your personal daemon)")
-      ->type_name(braid::kFileValue);
-}
-
 CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   CLI::App* status = app.add_subcommand("status", "print version, rails, links and jobs");
   status->fallthrough();
@@ -69,10 +66,10 @@ CLI::App* add_status_command(CLI::App& app, StatusCommand& command) {
   return status;
 }
 
-braid::Result<braid::CommandOutput> run_status(const std::string& socket,
+braid::Result<braid::CommandOutput> run_status(const braid::DaemonSource& daemon,
                                                const StatusCommand& command) {
-  if (command.as_ras) return braid::run_ras_status(socket);
-  const auto json = braid::query_status(braid::daemon_socket_path(socket), kTimeoutMs);
+  if (command.as_ras) return braid::run_ras_status(daemon);
+  const auto json = daemon.status(kTimeoutMs);
   if (!json) return json.status();
   if (command.as_json) return braid::CommandOutput{*json + '\n', {}};
   const auto status = braid::parse_status(*json);
@@ -98,14 +95,36 @@ int print(const braid::Result<braid::CommandOutput>& output) {
   return output->exit_code;
 }
 
+// The command that was given, with the daemon that the options mean, which it then finds there.
+int run_chosen(const std::vector<Subcommand>& subcommands, braid::SourceOptions options,
+               std::optional<braid::DaemonSource>& daemon) {
+  std::vector<std::string> personal;
+  if (options.host.empty()) personal = braid::personal_sockets(options.socket);
+  if (personal.size() == 1) options.socket = personal.front();
+  auto source = braid::make_source(options);
+  if (!source) return print(source.status());
+  daemon = std::move(*source);
+  for (const Subcommand& subcommand : subcommands) {
+    if (!subcommand.app->parsed()) continue;
+    const auto output = subcommand.run();
+    if (!output && personal.size() > 1) {
+      std::fprintf(stderr, "braidctl: you have %zu personal daemons; --socket says which: %s\n",
+                   personal.size(), fmt::format("{}", fmt::join(personal, ", ")).c_str());
+    }
+    return print(output);
+  }
+  return braid::kExitUsage;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("braidctl: asks the braidd of this node, and plans what to merge without one");
   app.set_version_flag("--version", std::string("braidctl ") + braid::kBraidVersion);
   app.require_subcommand(1);
-  std::string socket;
-  add_socket_option(app, socket);
+  braid::SourceOptions options;
+  add_source_options(app, options);
+  std::optional<braid::DaemonSource> daemon;  // once the options are known
   StatusCommand status;
   braid::AdviseCommand advise;
   braid::CheckCommand check;
@@ -124,39 +143,28 @@ int main(int argc, char** argv) {
   braid::TraceCommand trace;
   braid::TuneCommand tune;
   const std::vector<Subcommand> subcommands = {
-      {add_status_command(app, status), [&] { return run_status(socket, status); }},
-      {braid::add_advise_command(app, advise), [&] { return braid::run_advise(socket, advise); }},
-      {braid::add_check_command(app, check), [&] { return braid::run_check(socket, check); }},
+      {add_status_command(app, status), [&] { return run_status(*daemon, status); }},
+      {braid::add_advise_command(app, advise), [&] { return braid::run_advise(*daemon, advise); }},
+      {braid::add_check_command(app, check), [&] { return braid::run_check(*daemon, check); }},
       {braid::add_explain_command(app, explain),
-       [&] { return braid::run_explain(socket, explain); }},
-      {braid::add_fit_command(app, fit), [&] { return braid::run_fit(socket, fit); }},
-      {braid::add_flows_command(app, flows), [&] { return braid::run_flows(socket, flows); }},
-      {braid::add_jobs_command(app, jobs), [&] { return braid::run_jobs(socket, jobs); }},
+       [&] { return braid::run_explain(*daemon, explain); }},
+      {braid::add_fit_command(app, fit), [&] { return braid::run_fit(*daemon, fit); }},
+      {braid::add_flows_command(app, flows), [&] { return braid::run_flows(*daemon, flows); }},
+      {braid::add_jobs_command(app, jobs), [&] { return braid::run_jobs(*daemon, jobs); }},
       {braid::add_kfac_command(app, kfac), [&] { return braid::run_kfac(kfac); }},
       {braid::add_pending_command(app, pending),
-       [&] { return braid::run_pending(socket, pending); }},
+       [&] { return braid::run_pending(*daemon, pending); }},
       {braid::add_place_command(app, place), [&] { return braid::run_place(place); }},
-      {braid::add_plan_command(app, plan), [&] { return braid::run_plan(socket, plan); }},
-      {braid::add_report_command(app, report), [&] { return braid::run_report(socket, report); }},
+      {braid::add_plan_command(app, plan), [&] { return braid::run_plan(*daemon, plan); }},
+      {braid::add_report_command(app, report), [&] { return braid::run_report(*daemon, report); }},
       {braid::add_simulate_command(app, simulate), [&] { return braid::run_simulate(simulate); }},
-      {braid::add_top_command(app, top), [&] { return braid::run_top(socket, top); }},
-      {braid::add_trace_command(app, trace), [&] { return braid::run_trace(socket, trace); }},
-      {braid::add_tune_command(app, tune), [&] { return braid::run_tune(socket, tune); }},
+      {braid::add_top_command(app, top), [&] { return braid::run_top(*daemon, top); }},
+      {braid::add_trace_command(app, trace), [&] { return braid::run_trace(*daemon, trace); }},
+      {braid::add_tune_command(app, tune), [&] { return braid::run_tune(*daemon, tune); }},
       {braid::add_completion_command(app, completion),
        [&] { return braid::run_completion(completion); }},
   };
   if (const auto code = braid::parse_arguments(app, argc, argv, braid::braidctl_completers()))
     return *code;
-  const std::vector<std::string> personal = braid::personal_sockets(socket);
-  if (personal.size() == 1) socket = personal.front();
-  for (const Subcommand& subcommand : subcommands) {
-    if (!subcommand.app->parsed()) continue;
-    const auto output = subcommand.run();
-    if (!output && personal.size() > 1) {
-      std::fprintf(stderr, "braidctl: you have %zu personal daemons; --socket says which: %s\n",
-                   personal.size(), fmt::format("{}", fmt::join(personal, ", ")).c_str());
-    }
-    return print(output);
-  }
-  return braid::kExitUsage;
+  return run_chosen(subcommands, std::move(options), daemon);
 }

@@ -17,6 +17,7 @@ NAMES = frozenset({
 # Those of braid's build, tools and tests, which a trainer may inherit.
 _OF_TOOLS = (
     "BRAID_BUILD", "BRAID_CACHE", "BRAID_CLUSTER_", "BRAID_COMPARE_", "BRAID_DEVICE_", "BRAID_MEASURE_",
+    "BRAID_PAGE_TOKEN",
     "BRAID_UPDATE_DOCUMENTS",
 )  # fmt: skip
 _SWITCHES = ("BRAID_ENABLE", "BRAID_EXPLAIN", "BRAID_KEEP_BUCKETS", "BRAID_PERSONAL")
