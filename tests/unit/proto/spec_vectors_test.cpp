@@ -244,10 +244,12 @@ TEST(SpecVectorsTest, FlowKeys) {
                                        number(vector["nonce"]));
     const FlowKeys keys(link, vector["io_loop"], vector["flow"], vector["generation"]);
     const uint16_t port = vector["port"];
-    EXPECT_EQ(hex(keys.proof_key), vector["proof_key"]);
+    EXPECT_EQ(hex(keys.proof_key), vector["proof_key"].get<std::string>());
     EXPECT_EQ(keys.chunk_token, number(vector["chunk_token"]));
-    EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Connecting, port)), vector["connecting"]);
-    EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Listening, port)), vector["listening"]);
+    EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Connecting, port)),
+              vector["connecting"].get<std::string>());
+    EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Listening, port)),
+              vector["listening"].get<std::string>());
   }
 }
 
