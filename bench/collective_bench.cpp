@@ -20,7 +20,9 @@ namespace braid::bench {
 namespace {
 
 constexpr uint32_t kStatusTimeoutMs = 10'000;
-constexpr uint64_t kArenaSlackBytes = 1 << 20;
+// Beside the largest input: libbraid's first arena, which has the small inputs of Ranks, and the
+// table of an all-to-all, which must lie in the input's own.
+constexpr uint64_t kArenaSlackBytes = 18 << 20;
 
 // What all threads of this process have used so far, user and system time, in seconds.
 double process_cpu_seconds() {
@@ -32,6 +34,14 @@ double process_cpu_seconds() {
 void print(const std::string& text) {
   std::printf("%s\n", text.c_str());
   std::fflush(stdout);  // a line as soon as it is known, also into a pipe
+}
+
+// The most that a rank gives, of all sizes.
+uint64_t input_bytes_max(const CollectiveOptions& options) {
+  const CollectiveSetup& setup = options.setup;
+  const std::vector<uint64_t>& sizes = options.course.sizes;
+  const uint64_t count = setup.count_of(*std::max_element(sizes.begin(), sizes.end()));
+  return setup.input_count(count) * element_bytes(setup.dtype);
 }
 
 class CollectiveBench {
@@ -48,6 +58,11 @@ class CollectiveBench {
     const auto tensor = trainer_.register_tensor({"bench.collective", BRAID_UINT8, 0, true});
     if (!tensor) return tensor.status();
     tensor_ = *tensor;
+    if (const uint64_t bytes = input_bytes_max(options_)) {
+      auto memory = trainer_.allocate(bytes);
+      if (!memory) return memory.status();
+      input_ = std::move(memory).value();
+    }
     for (const uint64_t bytes : options_.course.sizes) {
       Measurement measurement;
       measurement.bytes = bytes;
@@ -68,48 +83,42 @@ class CollectiveBench {
 
   Status measure(Measurement& measurement) {
     const uint64_t input_count = setup().input_count(measurement.count);
-    Trainer::ArenaMemory input(nullptr, {});
-    if (input_count > 0) {
-      auto memory = trainer_.allocate(input_count * element_bytes(setup().dtype));
-      if (!memory) return memory.status();
-      input = std::move(memory).value();
-      pattern_.fill(checked_, input.get(), input_count);
-    }
+    pattern_.fill(checked_, input_.get(), input_count);
     const Course& course = options_.course;
     for (uint32_t i = 0; i < course.warmup + course.iterations; ++i) {
       Verdict verdict;
       double cpu_seconds = 0;
-      BRAID_RETURN_IF_ERROR(iterate(measurement.count, input.get(), verdict, cpu_seconds));
+      BRAID_RETURN_IF_ERROR(iterate(measurement.count, verdict, cpu_seconds));
       BRAID_RETURN_IF_ERROR(ranks_.agree(verdict));
       if (i < course.warmup) continue;
       measurement.seconds.push_back(verdict.seconds);
       measurement.cpu_seconds += cpu_seconds;
     }
     BRAID_RETURN_IF_ERROR(ranks_.sum(measurement.cpu_seconds));
-    return course.checks == 0 ? Status::ok() : check(measurement, input.get());
+    return course.checks == 0 ? Status::ok() : check(measurement);
   }
 
   // The processor time leaves out what only a benchmark does: telling the others its time.
-  Status iterate(uint64_t count, const void* input, Verdict& verdict, double& cpu_seconds) {
+  Status iterate(uint64_t count, Verdict& verdict, double& cpu_seconds) {
     const double cpu_begin = process_cpu_seconds();
     BRAID_RETURN_IF_ERROR(ranks_.barrier());
     braid_ticket ticket = 0;
     const uint64_t begin_ns = clock_.now_ns();
-    BRAID_RETURN_IF_ERROR(trainer_.run(operation(count, input), ticket));
+    BRAID_RETURN_IF_ERROR(trainer_.run(operation(count), ticket));
     verdict.seconds = static_cast<double>(clock_.now_ns() - begin_ns) / 1e9;
     cpu_seconds = process_cpu_seconds() - cpu_begin;
     return trainer_.release(ticket);
   }
 
-  Status check(Measurement& measurement, void* input) {
+  Status check(Measurement& measurement) {
     double wrong = 0;
     for (uint32_t i = 0; i < options_.course.checks; ++i) {
       const double cpu_begin = process_cpu_seconds();
       ++checked_;
-      if (input != nullptr) pattern_.fill(checked_, input, setup().input_count(measurement.count));
+      pattern_.fill(checked_, input_.get(), setup().input_count(measurement.count));
       const double filled = process_cpu_seconds();
       braid_ticket ticket = 0;
-      BRAID_RETURN_IF_ERROR(trainer_.run(operation(measurement.count, input), ticket));
+      BRAID_RETURN_IF_ERROR(trainer_.run(operation(measurement.count), ticket));
       const double done = process_cpu_seconds();
       BRAID_RETURN_IF_ERROR(compare(ticket, measurement.count, wrong));
       measurement.checking_cpu_seconds += filled - cpu_begin + process_cpu_seconds() - done;
@@ -155,7 +164,7 @@ class CollectiveBench {
     std::fputs(text.c_str(), stderr);
   }
 
-  braid_operation operation(uint64_t count, const void* input) {
+  braid_operation operation(uint64_t count) {
     braid_operation operation{};
     operation.struct_size = sizeof(operation);
     operation.collective = static_cast<uint32_t>(setup().kind.collective);
@@ -165,7 +174,7 @@ class CollectiveBench {
     operation.root = setup().root;
     operation.dtype = static_cast<uint32_t>(setup().dtype);
     operation.count = count;
-    operation.input = input;
+    operation.input = input_.get();
     return operation;
   }
 
@@ -191,6 +200,8 @@ class CollectiveBench {
   Ranks ranks_;
   const Pattern pattern_;
   const SystemClock clock_;
+  // For the largest size; none where this rank gives nothing.
+  Trainer::ArenaMemory input_{nullptr, {}};
   uint32_t tensor_ = 0;
   uint64_t step_ = 0;
   uint64_t checked_ = 0;                // operations; each has data of its own
@@ -227,14 +238,6 @@ Result<std::vector<uint64_t>> settled_sizes(const CollectiveOptions& options) {
                      "--maxbytes: {} bytes are too few for {} {}; use -e {} or more",
                      options.range.max_bytes, setup.world_size,
                      setup.world_size == 1 ? "rank" : "ranks", setup.bytes_least());
-}
-
-// The most that a rank gives, of all sizes.
-uint64_t input_bytes_max(const CollectiveOptions& options) {
-  const CollectiveSetup& setup = options.setup;
-  const std::vector<uint64_t>& sizes = options.course.sizes;
-  const uint64_t count = setup.count_of(*std::max_element(sizes.begin(), sizes.end()));
-  return setup.input_count(count) * element_bytes(setup.dtype);
 }
 
 }  // namespace

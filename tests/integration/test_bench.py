@@ -95,6 +95,11 @@ def test_parts_are_rounded_as_nccl_tests_rounds_them():
     assert (one["bytes"], one["count"]) == (1_048_560, 87_380)
 
 
+def test_a_large_input_of_an_all_to_all_has_its_table_beside_it():
+    sizes_of_it = [one["bytes"] for one in measured_by(2, 1, "all_to_all", "-b", "25M", "-e", "100M", "-f", "2")]
+    assert sizes_of_it == [25 << 20, 50 << 20, 100 << 20]
+
+
 def test_the_table_has_the_columns_of_nccl_tests():
     lines = bench(2, 1, "broadcast", "-b", "8", "-e", "2K", "-f", "16", "-d", "half", "-r", "1", "-n", "2", "-w", "1")
     head = [line.split() for line in lines if line.startswith("#")]
