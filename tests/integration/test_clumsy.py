@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from braid_build import BUILD, IS_BUILT, IS_SANITIZED, REPOSITORY, ran
+from single_daemon import SingleDaemon, free_port
 
 pytestmark = pytest.mark.skipif(not IS_BUILT or IS_SANITIZED, reason="it is about a plain build (BRAID_BUILD)")
 
@@ -57,6 +58,9 @@ PYTHON = [
     Input("braid-run lonely.py", 1, "torchrun", "braid-run SCRIPT"),
     Input("python -c 'import torch'", 1, "BRAID_ENABLE is 'maybe'", "'1' (on) and '0' (off)", "BRAID_ENABLE=maybe"),
     Input("braid-run lonely.py", 1, "BRAID_LOG is 'loud'", "'warning', 'info' and 'debug'", "BRAID_LOG=loud"),
+    Input("braid-run lonely.py", 1, "BRAID_CODEC is 'int9'", "did you mean 'int", "BRAID_CODEC=int9"),
+    Input("braid-run lonely.py", 1, "'ratoi'", "right are ratio, full-every", "BRAID_CODEC=topk:ratoi=0.1"),
+    Input("braid-run lonely.py", 1, "ratio is 'lots'", "right is a number", "BRAID_CODEC=topk:ratio=lots"),
     Input("braid-run lonely.py", 1, "BRAID_UPDATE is 'sdg'", "od-sgd", "BRAID_UPDATE=sdg"),
     Input("braid-run lonely.py", 1, "BRAID_KEEP_BUCKETS is '2'", "'1' (on)", "BRAID_KEEP_BUCKETS=2"),
 ]
@@ -144,6 +148,42 @@ def test_all_variables_that_a_trainer_reads_are_known():
         REPOSITORY / "src" / "gpu" / "nccl.cpp",
     ]  # fmt: skip
     assert {name for path in sources for name in read.findall(path.read_text(encoding="utf-8"))} == NAMES
+
+
+def test_codecs_that_are_found_wrong_at_the_start_are_those_that_the_daemon_refuses():
+    sys.path.insert(0, str(REPOSITORY / "python"))
+    from braid.torch.environment.codec_check import PARAMETERS
+
+    source = (REPOSITORY / "src" / "codec" / "codec_spec.cpp").read_text(encoding="utf-8")
+    rows = re.findall(r'^    \{"([\w-]+)", ([\w |]+), ', source, re.M)
+    names = {"kNothing": (), "kWholeBlock": ("block",), "kFullEvery": ("full-every",)}
+    of_daemon = {
+        name: tuple(word for flag in flags.split(" | ") for word in names.get(flag, (flag[1:].lower(),)))
+        for name, flags in rows
+    }
+    assert len(of_daemon) > 10
+    assert of_daemon == {name: words for name, words in PARAMETERS.items() if name != "powersgd"}
+
+
+# The second group cannot be made, because the daemon has ended; the first one can.
+LATE = """
+import os, signal, torch.distributed as dist
+dist.init_process_group("gloo")
+os.kill(int(os.environ["DAEMON"]), signal.SIGKILL)
+def in_the_middle_of_training():
+    dist.new_group([0])
+in_the_middle_of_training()
+"""
+
+
+@needs_torch
+def test_a_group_that_fails_later_is_told_with_the_place_in_the_script(folder):
+    (folder / "late.py").write_text(LATE)
+    with SingleDaemon() as daemon:
+        alone = f"RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT={free_port()}"
+        variables = f"{alone} BRAID_SOCKET={daemon.socket} DAEMON={daemon.process.pid} BRAID_PERSONAL=0"
+        output = typed(Input("braid-run late.py", 1, "braid", "", variables), folder)
+    assert "in_the_middle_of_training" in output
 
 
 @needs_torch

@@ -13,6 +13,7 @@ from typing import NoReturn
 from braid import __version__
 from braid._command_line import Parser
 from braid.torch.environment import last_words, logs
+from braid.torch.environment.codec_check import check_codec
 from braid.torch.environment.variables import WrongVariable, check_switches
 
 _NO_RANKS = """\
@@ -74,6 +75,7 @@ def _check_variables() -> None:
     """Before ranks are started, each of which would say the same."""
     try:
         check_switches()
+        check_codec()
         logs.set_up()
     except WrongVariable as error:
         last_words.end(f"braid-run: {error}")

@@ -15,6 +15,7 @@ from braid.torch.environment import last_words, logs
 from braid.torch.attach.delayed_scripts import is_asked_for, wrap_optimizers
 from braid.torch.attach.registration import register
 from braid.torch.attach.replacing import replace_everywhere, substitute
+from braid.torch.environment.codec_check import check_codec
 from braid.torch.environment.variables import check_switches
 from braid.torch.attach.within_nodes import default_keeps_nccl, kept_backend, note, note_default
 from braid.torch.ddp.changed import plan_gradients
@@ -32,6 +33,7 @@ def enable() -> None:
         return
     last_words.install()
     check_switches()
+    check_codec()
     logs.set_up()
     logs.tell_unknown_variables()
     register()

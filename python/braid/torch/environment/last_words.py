@@ -6,7 +6,8 @@ ones are those of the file that torchrun names to each rank (TORCHELASTIC_ERROR_
 `torch.distributed.elastic.multiprocessing.errors.record` does it with whole tracebacks.
 
 Where no process group could be made, all ranks of a node fail for one reason. The first one of the node tells it; the
-others wait for torchrun to end them, which it does as soon as one has failed.
+others wait for torchrun to end them, which it does as soon as one has failed. A group that fails after others were made
+is another matter: where in the script that was counts, so each rank shows its traceback, and then the sentence.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ def install() -> None:
         sys.excepthook = _Hook(sys.excepthook)
 
 
+def begin() -> None:
+    """A process group has been made: from here on, the script runs."""
+    _Hook.has_begun = True
+
+
 def end(sentence: str, code: int = 1) -> NoReturn:
     """Ends this process with a sentence, and no traceback."""
     _tell(sentence)
@@ -55,6 +61,7 @@ def sentence_of(error: BaseException) -> str | None:
 
 class _Hook:
     _braid = True
+    has_begun = False  # a process group was made in this process
 
     def __init__(self, before: Callable[..., None]) -> None:
         self._before = before
@@ -63,7 +70,7 @@ class _Hook:
         sentence = sentence_of(error)
         if sentence is None:
             self._before(kind, error, trace)
-        elif isinstance(error, WrongVariable) or _came_at_start(error):
+        elif isinstance(error, WrongVariable) or (not self.has_begun and _came_at_start(error)):
             _tell(sentence)
         else:
             self._before(kind, error, trace)

@@ -22,6 +22,7 @@ from torch.distributed import (
 
 from braid import BraidError, Job, Master, master
 from braid._questions import name_job
+from braid.torch.environment.last_words import begin
 from braid.torch.environment.logs import announce
 from braid.torch.group.arrivals import Arrivals, printable
 from braid.torch.group.gloo import LOOPBACK, host_of, local_address
@@ -54,6 +55,7 @@ def create_group(
     except BaseException:
         job.close()
         raise
+    begin()
     if rank == 0:
         tell_unheard()
         announce(job.name, size, job.master_address)
