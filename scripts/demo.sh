@@ -30,7 +30,7 @@ while (($#)); do
       ;;
     --skip-setup) setup=0 ;;
     -h | --help) usage; exit 0 ;;
-    *) usage >&2; fail "unknown argument '$1'" ;;
+    *) usage >&2; echo "demo: there is no option '$1'" >&2; exit 2 ;;
   esac
   shift
 done

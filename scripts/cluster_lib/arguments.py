@@ -5,15 +5,27 @@ Each kind of argument parses its text, or says what is wrong with it.
 """
 
 import argparse
+import difflib
 import os
 import re
+from typing import NoReturn
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        unknown = message.removeprefix("unrecognized arguments: ")
+        if unknown != message:
+            names = [name for action in self._actions for name in action.option_strings]
+            near = difflib.get_close_matches(unknown.split()[0].partition("=")[0], names, n=1)
+            message += f"; did you mean '{near[0]}'?" if near else ""
+        super().error(message)
 
 
 def parser(
     prog: str, description: str, epilog: str, usage: str | None = None
 ) -> argparse.ArgumentParser:
     """Takes both texts as they stand, and options by their whole names only."""
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=prog,
         usage=usage,
         description=description,

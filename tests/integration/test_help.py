@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Man pages have what the programs have: every option, subcommand and key."""
+"""Man pages have what the programs have: every option, subcommand and key. All programs take their arguments alike."""
 
 import os
 import pathlib
@@ -42,6 +42,40 @@ def helps(name: str) -> dict[tuple[str, ...], str]:
         _, _, below = found[words].partition("\nSubcommands:\n")
         waiting += [(*words, line.split()[0]) for line in below.splitlines() if re.match(r"  \w", line)]
     return found
+
+
+# What only others start: a package manager, Slurm, a test run.
+_STARTED_BY_OTHERS = (
+    ".ci/", "tests/", "packaging/deb/braidd.", "packaging/deb/rules", "packaging/slurm/", "bench/measure/",
+    "scripts/check_lib/",
+)  # fmt: skip
+
+
+def programs_of_the_tree() -> list[str]:
+    listed = ran(["git", "-C", REPOSITORY, "ls-files", "--stage"]).stdout.splitlines()
+    paths = [line.split("\t")[1] for line in listed if line.startswith("100755 ")]
+    return [path for path in paths if not path.startswith(_STARTED_BY_OTHERS)]
+
+
+@pytest.mark.parametrize("path", programs_of_the_tree())
+def test_a_program_of_the_tree_has_help_and_refuses_what_it_does_not_know(path):
+    helped = run(REPOSITORY / path, "--help")
+    assert (helped.returncode, helped.stderr) == (0, ""), path
+    assert len(helped.stdout.splitlines()) >= 2
+    refused = run(REPOSITORY / path, "--no-such-option")
+    assert (refused.returncode, refused.stdout) == (2, ""), path
+    assert "Traceback" not in refused.stderr and refused.stderr.strip() != ""
+
+
+@pytest.mark.parametrize("name", ["braidd", "braidctl", "braid-bench", *PYTHON])
+def test_an_installed_program_has_its_version_and_refuses_what_it_does_not_know(name):
+    start = [sys.executable, "-m", PYTHON[name]] if name in PYTHON else [BUILD / "bin" / name]
+    version = re.search(r"^project\(braid VERSION ([\d.]+)", (REPOSITORY / "CMakeLists.txt").read_text(), re.M)[1]
+    assert run(*start, "--version").stdout == f"{name} {version}\n"
+    refused = run(*start, "--verison")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "there is no option '--verison' here; did you mean '--version'?" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
 
 
 def long_options(text: str) -> set[str]:
