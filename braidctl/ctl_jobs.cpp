@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "arguments/format_option.h"
 #include "braidctl/ctl_explain.h"
@@ -21,33 +19,11 @@ namespace braid {
 namespace {
 
 constexpr uint32_t kTablesMax = 1'000'000;
-constexpr const char* kClearTerminal = "\x1b[H\x1b[2J\x1b[3J";
-
-struct Asked {
-  std::vector<JobFacts> jobs;
-  uint32_t hidden = 0;
-};
-
-Result<Asked> ask_about_all(const DaemonSource& daemon) {
-  const auto answer = daemon.facts("", kFactsTimeoutMs);
-  if (!answer) return answer.status();
-  auto jobs = parse_job_facts(answer->json);
-  if (!jobs) return jobs.status();
-  std::ranges::stable_sort(*jobs, {}, &JobFacts::job);
-  return Asked{std::move(jobs).value(), answer->jobs_hidden};
-}
 
 Result<std::vector<LiveJob>> ask_for_plans(const DaemonSource& daemon) {
   const auto answer = daemon.plans("", kFactsTimeoutMs);
   if (!answer) return answer.status();
   return parse_live_plans(answer->json);
-}
-
-Result<std::vector<JobLine>> look(const DaemonSource& daemon, const Asked& before,
-                                  const Asked& after) {
-  auto plans = ask_for_plans(daemon);
-  if (!plans) return plans.status();
-  return job_lines(before.jobs, after.jobs, std::move(plans).value());
 }
 
 void pause_for(double seconds) {
@@ -146,37 +122,32 @@ std::string jobs_table(const std::vector<JobLine>& lines) {
   return render_table(rows);
 }
 
+Result<JobsLook> look_at_jobs(const DaemonSource& daemon) {
+  const auto answer = daemon.facts("", kFactsTimeoutMs);
+  if (!answer) return answer.status();
+  auto jobs = parse_job_facts(answer->json);
+  if (!jobs) return jobs.status();
+  std::ranges::stable_sort(*jobs, {}, &JobFacts::job);
+  return JobsLook{std::move(jobs).value(), answer->jobs_hidden};
+}
+
+Result<std::vector<JobLine>> compare_looks(const DaemonSource& daemon, const JobsLook& before,
+                                           const JobsLook& after) {
+  auto plans = ask_for_plans(daemon);
+  if (!plans) return plans.status();
+  return job_lines(before.jobs, after.jobs, std::move(plans).value());
+}
+
 Result<CommandOutput> run_jobs(const DaemonSource& daemon, const JobsCommand& command) {
-  const auto before = ask_about_all(daemon);
+  const auto before = look_at_jobs(daemon);
   if (!before) return before.status();
   pause_for(command.seconds);
-  const auto after = ask_about_all(daemon);
+  const auto after = look_at_jobs(daemon);
   if (!after) return after.status();
-  const auto lines = look(daemon, *before, *after);
+  const auto lines = compare_looks(daemon, *before, *after);
   if (!lines) return lines.status();
   if (command.as_json) return CommandOutput{lines_json(*lines), {}};
   return CommandOutput{jobs_table(*lines) + hidden_line(after->hidden), {}};
-}
-
-Result<CommandOutput> run_top(const DaemonSource& daemon, const TopCommand& command) {
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  auto before = ask_about_all(daemon);
-  if (!before) return before.status();
-  for (uint32_t shown = 0; command.count == 0 || shown < command.count; ++shown) {
-    pause_for(command.seconds);
-    auto after = ask_about_all(daemon);
-    if (!after) return after.status();
-    const auto lines = look(daemon, *before, *after);
-    if (!lines) return lines.status();
-    const std::string table = jobs_table(*lines) + hidden_line(after->hidden);
-    // Nobody reads it any more: that is its end.
-    if (std::fputs(((is_terminal ? kClearTerminal : "") + table + '\n').c_str(), stdout) < 0 ||
-        std::fflush(stdout) != 0) {
-      break;
-    }
-    before = std::move(after);
-  }
-  return CommandOutput{};
 }
 
 }  // namespace braid

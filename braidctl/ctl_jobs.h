@@ -24,10 +24,6 @@ struct TopCommand {
   uint32_t count = 0;  // so many tables; 0: without end
 };
 CLI::App* add_top_command(CLI::App& app, TopCommand& command);
-// Writes one table after the other to standard output, each over the one before where that is a
-// terminal.
-Result<CommandOutput> run_top(const DaemonSource& daemon, const TopCommand& command);
-
 // One job of the table.
 struct JobLine {
   std::string job;
@@ -37,6 +33,15 @@ struct JobLine {
   // Why its steps take what they take; an error where there is nothing to explain.
   Result<Explanation> explanation = Status(StatusCode::NotFound, "");
 };
+// What all nodes tell of the jobs on the daemon's node, at one time.
+struct JobsLook {
+  std::vector<JobFacts> jobs;  // by name
+  uint32_t hidden = 0;         // jobs of other users
+};
+Result<JobsLook> look_at_jobs(const DaemonSource& daemon);
+// Asks for the jobs' plans.
+Result<std::vector<JobLine>> compare_looks(const DaemonSource& daemon, const JobsLook& before,
+                                           const JobsLook& after);
 // `plans` of the jobs, where a daemon knows them.
 std::vector<JobLine> job_lines(const std::vector<JobFacts>& before,
                                const std::vector<JobFacts>& after, std::vector<LiveJob> plans);

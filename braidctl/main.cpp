@@ -30,6 +30,7 @@
 #include "braidctl/ctl_ras.h"
 #include "braidctl/ctl_report.h"
 #include "braidctl/ctl_simulate.h"
+#include "braidctl/ctl_top.h"
 #include "braidctl/ctl_trace.h"
 #include "braidctl/ctl_tune.h"
 #include "braidctl/daemon_source.h"
