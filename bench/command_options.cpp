@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/command_options.h"
 
+#include "arguments/complete_words.h"
 #include "bench/size_range.h"
 
 namespace braid::bench {
@@ -40,8 +41,10 @@ void add_job_options(CLI::App& command, uint32_t& timeout_ms, std::string& socke
           "seconds until an operation, or opening the job, has failed")
       ->default_str(std::to_string(timeout_ms / 1000))
       ->check(CLI::Range(1u, kTimeoutSecondsMax));
-  command.add_option("--socket", socket_path,
-                     "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)");
+  command
+      .add_option("--socket", socket_path,
+                  "the daemon's socket (default: $BRAID_SOCKET, else /run/braid/braidd.sock)")
+      ->type_name(kFileValue);
 }
 
 }  // namespace braid::bench

@@ -3,10 +3,14 @@
 // `codecs` alone.
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "arguments/complete_words.h"
 #include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
 #include "base/version.h"
@@ -69,20 +73,20 @@ constexpr uint32_t kStreamsMax = 64;
 constexpr uint32_t kStepsMax = 1'000'000;
 constexpr double kSecondsMax = 3600;  // of a pass
 
-std::string planner_names() {
-  std::string names;
-  for (const braid::Planner* planner : braid::planners())
-    names += std::string(planner->name()) + ", ";
-  return names + braid::bench::kLivePlanner;
+std::vector<std::string_view> contenders() {
+  std::vector<std::string_view> names = {braid::bench::kLivePlanner};
+  for (const braid::Planner* planner : braid::planners()) names.push_back(planner->name());
+  return names;
 }
 
 CLI::Validator is_contender() {
   return {[](const std::string& name) {
             if (name == braid::bench::kLivePlanner || braid::find_planner(name))
               return std::string();
-            return fmt::format("no planner is named '{}'; there are {}", name, planner_names());
+            return fmt::format("no planner is named '{}'; there are {}", name,
+                               fmt::join(contenders(), ", "));
           },
-          ""};
+          braid::choices_text(contenders())};
 }
 
 // Unlike CLI::Range it refuses NaN.
@@ -100,9 +104,9 @@ CLI::Validator is_seconds(bool may_be_zero) {
 
 void add_trace_options(CLI::App& sub, braid::bench::ReplayOptions& options) {
   sub.add_option("--trace", options.trace_path, "the trace, as JSON (docs/planning.md)")
+      ->type_name(braid::kFileValue)
       ->required();
-  sub.add_option("--planner", options.planners,
-                 "one or several, separated by commas: " + planner_names())
+  sub.add_option("--planner", options.planners, "one or several, separated by commas")
       ->required()
       ->delimiter(',')
       ->check(is_contender());
@@ -128,7 +132,8 @@ CLI::App* add_replay_command(CLI::App& app, braid::bench::ReplayOptions& options
   add_trace_options(*sub, options);
   CLI::Option* cost =
       sub->add_option("--cost", options.cost_path,
-                      "a model made by braidctl fit --json, instead of one measured in this run");
+                      "a model made by braidctl fit --json, instead of one measured in this run")
+          ->type_name(braid::kFileValue);
   CLI::Option* codec =
       sub->add_option("--codec", options.codec,
                       "of the gradients, such as int8 (docs/compression.md); with --planner live")
@@ -141,6 +146,7 @@ CLI::App* add_replay_command(CLI::App& app, braid::bench::ReplayOptions& options
           ->excludes(cost);
   sub->add_option("--save-cost", options.save_cost_path,
                   "where the model goes that was measured in this run")
+      ->type_name(braid::kFileValue)
       ->excludes(cost)
       ->excludes(codec);
   add_job_options(*sub, options.timeout_ms, options.socket_path);

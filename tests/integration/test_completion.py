@@ -117,9 +117,22 @@ def test_values_and_files_are_offered(path):
     assert offers(path, "braid-bench", "all_reduce", "-d", "") >= {"float", "bfloat16"}
     assert offers(path, "braid-bench", "reduce_scatter", "--op", "m") == {"min", "max"}
     assert "--set" in offers(path, "braidd", "--set", "log.level=info", "--")
+    assert said(path, "braid-bench", "replay", "--trace", "") == ["files"]
+    assert "live" in offers(path, "braid-bench", "replay", "--planner", "")
+    assert offers(path, "braid-bench", "all_reduce", "--datatype", "bf") == {"bfloat16"}
     assert said(path, "braid-plot", "-o", "") == ["files"]
     assert said(path, "braid-run", "--nproc-per-node", "2", "tr") == ["files"]
     assert said(path, "braid-run", "train.py", "--n") == ["files"]
+
+
+def test_every_command_that_prints_data_takes_both_words_for_json(path):
+    without = {"top", "trace", "completion"}  # it goes on and on; it is JSON always; it is a script
+    for program in ("braidctl", "braid-bench"):
+        commands = offers(path, program, "") - without
+        assert len(commands) > 5
+        for command in commands:
+            assert offers(path, program, command, "--json") == {"--json"}, command
+            assert offers(path, program, command, "--format=") == {"--format=table", "--format=json"}, command
 
 
 # Sources the completion, and prints what bash is given for the words of which the last is being typed.
