@@ -2,6 +2,7 @@
 #include "allocations.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <new>
 
 namespace {
