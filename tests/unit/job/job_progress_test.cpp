@@ -68,9 +68,10 @@ TEST_F(JobProgressTest, SumsUpAtTheEnd) {
   make_steps(1000);
   (void)line(60);
   make_operations(200);
-  EXPECT_EQ(progress_.summary("is over", 3720 * kSecond),
-            "(4 ranks on 2 nodes) is over after 1h 2m: 1,000 steps; 400 ms a step, 40 ms of it "
-            "exposed (10 %); 1,200 operations, 111.8 GiB; all-reduces run at 6 Gbit/s bus bandwidth");
+  EXPECT_EQ(
+      progress_.summary("is over", 3720 * kSecond),
+      "(4 ranks on 2 nodes) is over after 1h 2m: 1,000 steps; 400 ms a step, 40 ms of it "
+      "exposed (10 %); 1,200 operations, 111.8 GiB; all-reduces run at 6 Gbit/s bus bandwidth");
 }
 
 TEST_F(JobProgressTest, SumsUpWhatHasDoneNothing) {
