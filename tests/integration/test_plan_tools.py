@@ -237,7 +237,7 @@ def test_a_replay_with_a_codec(tmp_path):
     ("arguments", "said"),
     [
         ([], "--trace is required"),
-        (["--planner", "best"], "--planner: no planner is named 'best'; there are wfbp, "),
+        (["--planner", "best"], "--planner: no planner is named 'best'; there are live, wfbp, "),
         (["--steps", "0"], "--steps"),
         (["--time-scale", "nan"], "--time-scale"),
         (["--forward", "-1"], "--forward: '-1' does not fit; right is a number from 0"),
