@@ -37,15 +37,44 @@ class ChunkSource {
   virtual void on_chunk_settled(const OutgoingChunk& chunk, bool acknowledged) = 0;
 };
 
-// Takes what arrives. I/O loop only; called from within UCX progress: it must not open or close
+// What may be done with a chunk's bytes as they come, before the whole of it is here.
+struct ChunkIntake {
+  enum class How : uint8_t {
+    Whole,  // nothing: they are kept, and go to on_chunk() together
+    Store,  // each byte goes to its place from store_at on
+    Fold,   // pieces go to fold()
+  };
+  How how = How::Whole;
+  uint8_t* store_at = nullptr;  // Store: where the chunk's first byte belongs
+
+  bool operator==(const ChunkIntake&) const = default;
+};
+
+// Takes what arrives. I/O loop only; called while a transport reads: it must not open or close
 // flows.
 class ChunkSink {
  public:
+  // Pieces but the last one are multiples of so many bytes: whole elements, whole vectors.
+  static constexpr size_t kPieceBytes = 64;
+
   virtual ~ChunkSink() = default;
   // `payload` is valid during the call only. The chunk is acknowledged when the call returns,
   // whatever the sink did with it.
   virtual void on_chunk(NodeId from, const proto::ChunkHeader& header,
                         std::span<const uint8_t> payload) = 0;
+
+  // How the bytes of a chunk whose header has come may be taken in. Store and Fold hold until the
+  // loop's callback returns: whoever has more bytes later asks again, and if the answer is another
+  // one then (the chunk has come over another flow, its operation is over), drops all that is still
+  // to come of the chunk. Storing and folding a chunk's bytes again changes nothing, so a chunk of
+  // which a part was taken in may come anew.
+  virtual ChunkIntake intake(NodeId /*from*/, const proto::ChunkHeader& /*header*/) { return {}; }
+  // Fold, in order: the bytes of the chunk that begin at `offset`, a multiple of kPieceBytes.
+  virtual void fold(NodeId /*from*/, const proto::ChunkHeader& /*header*/, uint32_t /*offset*/,
+                    std::span<const uint8_t> /*piece*/) {}
+  // All bytes were stored or folded, and the answer is still the same: the chunk is here, and
+  // acknowledged when the call returns.
+  virtual void on_chunk_taken(NodeId /*from*/, const proto::ChunkHeader& /*header*/) {}
 };
 
 // All flows from this I/O loop to one other node's. Chunks are pulled from one queue by whichever
