@@ -53,6 +53,10 @@ constexpr uint64_t kWorkSliceBytes = 1 << 20;
 // begin a small operation and to tell its end, as bytes.
 constexpr uint64_t kTurnBytes = 16 << 10;
 
+OperationKey key_of(const proto::ChunkHeader& header) {
+  return {header.job_key, header.tensor, header.step};
+}
+
 class EngineImpl final : public Engine, public OperationHost {
  public:
   EngineImpl(Loop& loop, EngineOptions options, Events events)
@@ -83,6 +87,10 @@ class EngineImpl final : public Engine, public OperationHost {
   void abort_job(uint64_t job_key) override;
   void on_chunk(NodeId from, const proto::ChunkHeader& header,
                 std::span<const uint8_t> payload) override;
+  ChunkIntake intake(NodeId from, const proto::ChunkHeader& header) override;
+  void fold(NodeId from, const proto::ChunkHeader& header, uint32_t offset,
+            std::span<const uint8_t> piece) override;
+  void on_chunk_taken(NodeId from, const proto::ChunkHeader& header) override;
   EngineCounters counters() const override;
 
  private:
@@ -318,7 +326,7 @@ OperationRun* EngineImpl::find_run(const OperationKey& key) const {
 
 void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
                           std::span<const uint8_t> payload) {
-  const OperationKey key{header.job_key, header.tensor, header.step};
+  const OperationKey key = key_of(header);
   if (find_run(key) == nullptr) events_.drain_door();
   std::optional<ChunkVerdict> verdict;
   if (OperationRun* run = find_run(key)) {
@@ -331,6 +339,32 @@ void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
   } else {
     add(chunks_stale_, 1);
   }
+}
+
+ChunkIntake EngineImpl::intake(NodeId from, const proto::ChunkHeader& header) {
+  const OperationKey key = key_of(header);
+  OperationRun* run = find_run(key);
+  // These go to on_chunk() in any case, which looks at the door itself.
+  const bool is_whole = header.phase == static_cast<uint8_t>(proto::Phase::Direct) ||
+                        header.encoding != static_cast<uint8_t>(Encoding::Plain);
+  if (run == nullptr && !is_whole) {
+    events_.drain_door();
+    run = find_run(key);
+  }
+  return run == nullptr ? ChunkIntake{} : run->intake(from, header);
+}
+
+void EngineImpl::fold(NodeId from, const proto::ChunkHeader& header, uint32_t offset,
+                      std::span<const uint8_t> piece) {
+  OperationRun* const run = find_run(key_of(header));
+  BRAID_ASSERT(run != nullptr, "intake() comes before each piece");
+  run->fold(from, header, offset, piece);
+}
+
+void EngineImpl::on_chunk_taken(NodeId from, const proto::ChunkHeader& header) {
+  OperationRun* const run = find_run(key_of(header));
+  BRAID_ASSERT(run != nullptr, "intake() comes before the last piece");
+  run->on_taken(from, header);
 }
 
 void EngineImpl::count(ChunkVerdict verdict) {

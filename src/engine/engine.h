@@ -50,7 +50,8 @@ class Engine : public ChunkSink {
     // something else. Comes after on_done.
     std::function<void(const OperationKey&)> on_retired;
     // A chunk for an unknown operation: the job layer's messages that wait at this loop's door must
-    // be handled now (the operation may be among them). Called at most once per chunk.
+    // be handled now (the operation may be among them). Called at most once for each intake() and
+    // on_chunk().
     std::function<void()> drain_door;
     // There is no room for what came early from the peer: the job must end. Once per job. `room` is
     // what CountKept said; ok: no peer that keeps to the rules would have sent so much.

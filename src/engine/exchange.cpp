@@ -154,7 +154,9 @@ void Exchange::read(uint32_t to, const Extent& extent, uint8_t* out) const {
   });
 }
 
-void Exchange::write(uint32_t from, const Extent& extent, const uint8_t* bytes) const {
+// Calls take(out, bytes) for each place that a part of the extent goes to. Until it says false.
+template <typename Take>
+void Exchange::for_places_from(uint32_t from, const Extent& extent, Take take) const {
   BRAID_ASSERT(range_fits(extent.offset, extent.bytes, bytes_from(from)),
                "an extent ends with its stream");
   Remainder rest(extent.offset, extent.bytes);
@@ -165,11 +167,30 @@ void Exchange::write(uint32_t from, const Extent& extent, const uint8_t* bytes) 
     for (uint32_t block = first_block_[from]; !rest_of_receiver.is_empty(); ++block) {
       const uint64_t elements = local.splits->from[ranks_[block]];
       const Extent part = rest_of_receiver.next(elements * element_bytes_);
-      if (part.bytes == 0) continue;
-      std::memcpy(result_of(receiver, block) + part.offset, bytes, part.bytes);
-      bytes += part.bytes;
+      if (part.bytes != 0 && !take(result_of(receiver, block) + part.offset, part.bytes)) return;
     }
   }
+}
+
+void Exchange::write(uint32_t from, const Extent& extent, const uint8_t* bytes) const {
+  for_places_from(from, extent, [&](uint8_t* out, uint64_t length) {
+    std::memcpy(out, bytes, length);
+    bytes += length;
+    return true;
+  });
+}
+
+uint8_t* Exchange::place_of(uint32_t from, const Extent& extent) const {
+  uint8_t* found = nullptr;
+  uint64_t bytes = 0;
+  for_places_from(from, extent, [&](uint8_t* out, uint64_t length) {
+    if (bytes == 0) found = out;
+    const bool follows = out == found + bytes;
+    bytes += length;
+    if (!follows) found = nullptr;
+    return follows;
+  });
+  return found;
 }
 
 void Exchange::copy_own(const Extent& extent) const {

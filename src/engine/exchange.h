@@ -52,6 +52,8 @@ class Exchange {
   const uint8_t* find(uint32_t to, const Extent& extent) const;
   void read(uint32_t to, const Extent& extent, uint8_t* out) const;
   void write(uint32_t from, const Extent& extent, const uint8_t* bytes) const;
+  // Where write() puts them; nullptr: in several pieces.
+  uint8_t* place_of(uint32_t from, const Extent& extent) const;
   // From this node to itself.
   void copy_own(const Extent& extent) const;
 
@@ -68,6 +70,8 @@ class Exchange {
   uint8_t* result_of(uint32_t receiver, uint32_t block) const;
   template <typename Take>
   void for_parts_to(uint32_t to, const Extent& extent, Take take) const;
+  template <typename Take>
+  void for_places_from(uint32_t from, const Extent& extent, Take take) const;
 
   const uint32_t self_;
   const uint64_t element_bytes_;

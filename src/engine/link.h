@@ -64,10 +64,10 @@ class ChunkSink {
                         std::span<const uint8_t> payload) = 0;
 
   // How the bytes of a chunk whose header has come may be taken in. Store and Fold hold until the
-  // loop's callback returns: whoever has more bytes later asks again, and if the answer is another
-  // one then (the chunk has come over another flow, its operation is over), drops all that is still
-  // to come of the chunk. Storing and folding a chunk's bytes again changes nothing, so a chunk of
-  // which a part was taken in may come anew.
+  // loop's callback returns: a transport that has more bytes later asks again. If the answer is
+  // another one then (the chunk has come over another flow, its operation is over), the transport
+  // drops all that is still to come of the chunk. Storing and folding a chunk's bytes again changes
+  // nothing, so a chunk of which a part was taken in may come anew.
   virtual ChunkIntake intake(NodeId /*from*/, const proto::ChunkHeader& /*header*/) { return {}; }
   // Fold, in order: the bytes of the chunk that begin at `offset`, a multiple of kPieceBytes.
   virtual void fold(NodeId /*from*/, const proto::ChunkHeader& /*header*/, uint32_t /*offset*/,

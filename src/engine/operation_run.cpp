@@ -143,6 +143,12 @@ void OperationRun::store(const ChunkPosition& position, const uint8_t* bytes) {
   std::memcpy(result(position.extent), bytes, position.extent.bytes);
 }
 
+uint8_t* OperationRun::place_of(const ChunkPosition& position) {
+  return operation_.exchange != nullptr
+             ? operation_.exchange->place_of(position.segment, position.extent)
+             : result(position.extent);
+}
+
 void OperationRun::read_input(const ChunkPosition& position, uint8_t* out) const {
   operation_.exchange->read(position.segment - operation_.ring->nodes, position.extent, out);
 }
@@ -153,33 +159,67 @@ UnitRun* OperationRun::find_unit(uint32_t unit) {
   return index < units_.size() ? &units_[index] : nullptr;
 }
 
+// What belongs to something else is not taken, and the neighbours' comparison ends the job.
+bool OperationRun::is_of_this(const proto::ChunkHeader& header) const {
+  if (static_cast<Phase>(header.phase) != Phase::AllGather &&
+      header.signature != operation_.signature)
+    return false;
+  return (static_cast<Encoding>(header.encoding) == Encoding::Plain) == (operation_.hop == nullptr);
+}
+
 ChunkVerdict OperationRun::accept(NodeId from, const proto::ChunkHeader& header,
                                   std::span<const uint8_t> payload) {
-  if (payload.size() != header.bytes) return ChunkVerdict::Malformed;
-  const auto phase = static_cast<Phase>(header.phase);
-  // What belongs to something else is not taken, and the neighbours' comparison ends the job.
-  if (phase != Phase::AllGather && header.signature != operation_.signature)
-    return ChunkVerdict::Malformed;
-  const auto encoding = static_cast<Encoding>(header.encoding);
-  if ((encoding == Encoding::Plain) != (operation_.hop == nullptr)) return ChunkVerdict::Malformed;
+  if (payload.size() != header.bytes || !is_of_this(header)) return ChunkVerdict::Malformed;
   if (operation_.is_direct) return accept_direct(from, header, payload);
+  const auto chunk = find_incoming(from, header);
+  if (!chunk) return ChunkVerdict::Malformed;
+  if (chunk->is_sum) return chunk->unit->take_sum(from, chunk->position, payload);
+  return chunk->unit->take_part(from, chunk->position, static_cast<Encoding>(header.encoding),
+                                payload);
+}
+
+ChunkIntake OperationRun::intake(NodeId from, const proto::ChunkHeader& header) {
+  if (operation_.hop != nullptr || operation_.is_direct || !is_of_this(header)) return {};
+  const auto chunk = find_incoming(from, header);
+  if (!chunk || header.bytes != chunk->position.extent.bytes) return {};
+  return chunk->is_sum ? chunk->unit->sum_intake(from, chunk->position)
+                       : chunk->unit->part_intake(from, chunk->position);
+}
+
+void OperationRun::fold(NodeId from, const proto::ChunkHeader& header, uint32_t offset,
+                        std::span<const uint8_t> piece) {
+  BRAID_ASSERT(intake(from, header).how == ChunkIntake::How::Fold, "what is folded may be folded");
+  const auto chunk = find_incoming(from, header);
+  chunk->unit->fold(chunk->position, offset, piece);
+}
+
+void OperationRun::on_taken(NodeId from, const proto::ChunkHeader& header) {
+  BRAID_ASSERT(intake(from, header).how != ChunkIntake::How::Whole, "what was taken in may be");
+  const auto chunk = find_incoming(from, header);
+  if (chunk->is_sum) return chunk->unit->on_stored(chunk->position);
+  chunk->unit->on_folded(chunk->position);
+}
+
+// Not a direct operation's; nothing: there is no such chunk.
+std::optional<OperationRun::IncomingChunk> OperationRun::find_incoming(
+    NodeId from, const proto::ChunkHeader& header) {
   UnitRun* const unit = find_unit(header.unit);
   const auto segment = incoming_segment(from, header);
   if (unit == nullptr || !segment || header.chunk >= partition_.chunks(header.unit, *segment))
-    return ChunkVerdict::Malformed;
+    return std::nullopt;
   const ChunkPosition position = position_of(header.unit, *segment, header.chunk);
   // The owner of an exchange's bytes keeps them as they come.
-  if (operation_.exchange != nullptr) return unit->take_sum(from, position, payload);
-  switch (phase) {
+  if (operation_.exchange != nullptr) return IncomingChunk{unit, position, true};
+  switch (static_cast<Phase>(header.phase)) {
     case Phase::ReduceScatter:
-      return unit->take_part(from, position, encoding, payload);
+      return IncomingChunk{unit, position, false};
     case Phase::AllGather:
-      if (encoding == Encoding::Part) break;
-      return unit->take_sum(from, position, payload);
+      if (static_cast<Encoding>(header.encoding) == Encoding::Part) break;
+      return IncomingChunk{unit, position, true};
     case Phase::Direct:
       break;
   }
-  return ChunkVerdict::Malformed;
+  return std::nullopt;
 }
 
 // Which segment of this node a chunk belongs to; nothing: none.

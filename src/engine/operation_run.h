@@ -61,6 +61,11 @@ class OperationRun final : public ChunkSource,
   void set_ready() { is_ready_ = true; }
   ChunkVerdict accept(NodeId from, const proto::ChunkHeader& header,
                       std::span<const uint8_t> payload);
+  // The same piece by piece: see ChunkSink.
+  ChunkIntake intake(NodeId from, const proto::ChunkHeader& header);
+  void fold(NodeId from, const proto::ChunkHeader& header, uint32_t offset,
+            std::span<const uint8_t> piece);
+  void on_taken(NodeId from, const proto::ChunkHeader& header);
   // Whether work() has to be called, from set_ready() on, until nothing is left: it begins units,
   // and reduces or copies what stays on this node.
   bool has_work() const { return is_local() || operation_.exchange != nullptr; }
@@ -94,6 +99,8 @@ class OperationRun final : public ChunkSource,
   // Into the result: this node's own bytes, where nothing is added, and such as have come.
   void copy_own(const ChunkPosition& position);
   void store(const ChunkPosition& position, const uint8_t* bytes);
+  // Where store() puts them; nullptr: in several pieces.
+  uint8_t* place_of(const ChunkPosition& position);
   // The bytes that an exchange sends, as one piece.
   void read_input(const ChunkPosition& position, uint8_t* out) const;
   OperationHost& host() { return *host_; }
@@ -131,6 +138,14 @@ class OperationRun final : public ChunkSource,
     const uint32_t first = operation_.exchange == nullptr ? 0 : operation_.ring->nodes;
     return position_of(sent.unit, first + sent.segment, sent.chunk);
   }
+  // A chunk that has come, and what it is taken for.
+  struct IncomingChunk {
+    UnitRun* unit;
+    ChunkPosition position;
+    bool is_sum;
+  };
+  bool is_of_this(const proto::ChunkHeader& header) const;
+  std::optional<IncomingChunk> find_incoming(NodeId from, const proto::ChunkHeader& header);
   std::optional<uint32_t> incoming_segment(NodeId from, const proto::ChunkHeader& header) const;
   ChunkVerdict accept_direct(NodeId from, const proto::ChunkHeader& header,
                              std::span<const uint8_t> payload);

@@ -62,20 +62,42 @@ void UnitRun::begin_if_ready() {
   if (!has_begun_ && run_->is_ready()) begin();
 }
 
+// Which one of the parts that this node adds; nothing: none.
+std::optional<size_t> UnitRun::part_from(NodeId from, const ChunkPosition& position) const {
+  const auto& others = run_->segment_route(position.segment).parts_from;
+  const auto source = std::find_if(others.begin(), others.end(),
+                                   [&](uint32_t other) { return run_->member(other) == from; });
+  if (source == others.end()) return std::nullopt;
+  return static_cast<size_t>(source - others.begin());
+}
+
 ChunkVerdict UnitRun::take_part(NodeId from, const ChunkPosition& position, Encoding encoding,
                                 std::span<const uint8_t> payload) {
-  const SegmentRoute& route = run_->segment_route(position.segment);
-  const auto source = std::find_if(route.parts_from.begin(), route.parts_from.end(),
-                                   [&](uint32_t other) { return run_->member(other) == from; });
-  if (source == route.parts_from.end()) return ChunkVerdict::Malformed;
-  const auto part = static_cast<size_t>(source - route.parts_from.begin());
-  if (sums_.has_part(position, part)) return ChunkVerdict::Duplicate;
-  if (!sums_.accept(position, part, encoding, payload)) return ChunkVerdict::Malformed;
+  const auto part = part_from(from, position);
+  if (!part) return ChunkVerdict::Malformed;
+  if (sums_.has_part(position, *part)) return ChunkVerdict::Duplicate;
+  if (!sums_.accept(position, *part, encoding, payload)) return ChunkVerdict::Malformed;
+  on_part(position, *part, run_->hop() == nullptr ? payload.data() : nullptr);
+  return ChunkVerdict::Taken;
+}
+
+ChunkIntake UnitRun::part_intake(NodeId from, const ChunkPosition& position) const {
+  const auto part = part_from(from, position);
+  if (!part || sums_.has_part(position, *part) || !sums_.may_fold(position, *part)) return {};
+  return {ChunkIntake::How::Fold};
+}
+
+void UnitRun::on_folded(const ChunkPosition& position) {
+  run_->host().on_bytes_reduced(position.extent.bytes);
+  on_part(position, 0, nullptr);
+}
+
+// A part has come; `bytes` as for UnitSums::add().
+void UnitRun::on_part(const ChunkPosition& position, size_t part, const uint8_t* bytes) {
   begin_if_ready();
-  sums_.add(position, part, payload);
+  sums_.add(position, part, bytes);
   if (sums_.is_summed(position)) on_summed(position);
   finish_if_complete();
-  return ChunkVerdict::Taken;
 }
 
 // All that this node had to add is added: on goes the part or, at the owner, the sum.
@@ -100,30 +122,48 @@ void UnitRun::on_final(const ChunkPosition& position) {
   finish_if_complete();
 }
 
-ChunkVerdict UnitRun::take_sum(NodeId from, const ChunkPosition& position,
-                               std::span<const uint8_t> payload) {
+// Taken: it may come now.
+ChunkVerdict UnitRun::look_at_sum(NodeId from, const ChunkPosition& position) const {
   const SegmentRoute& route = run_->segment_route(position.segment);
   if (!route.sum_from || run_->member(*route.sum_from) != from) return ChunkVerdict::Malformed;
   if (sums_.is_final(position)) return ChunkVerdict::Duplicate;
   // A sum exists only after this node has given its part, with a Hop encoded: what comes earlier is
   // none.
   if (route.part_to && !(has_begun_ && sums_.is_summed(position))) return ChunkVerdict::Malformed;
+  return ChunkVerdict::Taken;
+}
+
+ChunkVerdict UnitRun::take_sum(NodeId from, const ChunkPosition& position,
+                               std::span<const uint8_t> payload) {
+  const ChunkVerdict verdict = look_at_sum(from, position);
+  if (verdict != ChunkVerdict::Taken) return verdict;
   if (Hop* const hop = run_->hop(); hop != nullptr) {
+    const SegmentRoute& route = run_->segment_route(position.segment);
     if (route.part_to && !wire_.is_encoded(Phase::ReduceScatter, position))
       return ChunkVerdict::Malformed;
     const auto out = elements(run_->result(position.extent), position);
     if (!hop->decode(Encoding::Sum, payload, out)) return ChunkVerdict::Malformed;
-    begin_if_ready();
     if (!route.sum_to.empty()) wire_.keep_sum(position, payload);
   } else {
     if (payload.size() != position.extent.bytes) return ChunkVerdict::Malformed;
-    begin_if_ready();
     run_->store(position, payload.data());
   }
+  on_stored(position);
+  return ChunkVerdict::Taken;
+}
+
+ChunkIntake UnitRun::sum_intake(NodeId from, const ChunkPosition& position) const {
+  if (look_at_sum(from, position) != ChunkVerdict::Taken) return {};
+  uint8_t* const place = run_->place_of(position);
+  if (place == nullptr) return {};
+  return {ChunkIntake::How::Store, place};
+}
+
+void UnitRun::on_stored(const ChunkPosition& position) {
+  begin_if_ready();
   sums_.end_sum(position);
   if (has_begun_) send_sum(position);
   finish_if_complete();
-  return ChunkVerdict::Taken;
 }
 
 // Makes a chunk that starts here; where this node owns it, what it has made is the sum.

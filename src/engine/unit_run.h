@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/peer.h"
+#include "engine/link.h"
 #include "engine/unit_sums.h"
 #include "engine/wire_chunks.h"
 
@@ -47,6 +48,15 @@ class UnitRun {
                          std::span<const uint8_t> payload);
   ChunkVerdict take_sum(NodeId from, const ChunkPosition& position,
                         std::span<const uint8_t> payload);
+  // The same piece by piece, where there is no Hop: see ChunkSink. Whole also if the chunk would
+  // not be taken.
+  ChunkIntake part_intake(NodeId from, const ChunkPosition& position) const;
+  ChunkIntake sum_intake(NodeId from, const ChunkPosition& position) const;
+  void fold(const ChunkPosition& position, uint32_t offset, std::span<const uint8_t> piece) {
+    sums_.fold(position, offset, piece);
+  }
+  void on_folded(const ChunkPosition& position);
+  void on_stored(const ChunkPosition& position);
   // The owner's step has ended.
   void on_final(const ChunkPosition& position);
   // Makes the next chunks that stay on this node, of up to `bytes_left` bytes, and takes them off.
@@ -60,6 +70,9 @@ class UnitRun {
  private:
   void begin_segment(uint32_t segment);
   void begin_if_ready();
+  std::optional<size_t> part_from(NodeId from, const ChunkPosition& position) const;
+  void on_part(const ChunkPosition& position, size_t part, const uint8_t* bytes);
+  ChunkVerdict look_at_sum(NodeId from, const ChunkPosition& position) const;
   void prepare(const ChunkPosition& position);
   void on_summed(const ChunkPosition& position);
   void send_own_part(const ChunkPosition& position);

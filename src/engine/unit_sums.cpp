@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "engine/operation_run.h"
 
@@ -67,20 +68,31 @@ bool UnitSums::accept(const ChunkPosition& position, size_t part, Encoding encod
   return true;
 }
 
-void UnitSums::add(const ChunkPosition& position, size_t part, std::span<const uint8_t> payload) {
-  const bool is_decoded = run_->hop() != nullptr;
+void UnitSums::add(const ChunkPosition& position, size_t part, const uint8_t* bytes) {
   const bool is_direct = run_->segment_route(position.segment).is_direct();
   const bool is_in_turn = !is_direct && part == parts_in_turn(position);
   bits_.set(part_bit(position, part));
   --parts_left_;
   run_->count_carried(position.extent.bytes);
   if (is_in_turn) {
-    add_in_turn(position, is_decoded ? part + 1 : part, is_decoded ? nullptr : payload.data());
+    add_in_turn(position, bytes == nullptr ? part + 1 : part, bytes);
   } else if (is_direct && is_summed(position)) {
-    add_all(position, part, is_decoded ? aside(position, part) : payload.data());
-  } else if (!is_decoded) {
-    std::memcpy(aside(position, part), payload.data(), position.extent.bytes);
+    add_all(position, part, bytes == nullptr ? aside(position, part) : bytes);
+  } else if (bytes != nullptr) {
+    std::memcpy(aside(position, part), bytes, position.extent.bytes);
   }
+}
+
+bool UnitSums::may_fold(const ChunkPosition& position, size_t part) const {
+  return part == 0 && !run_->segment_route(position.segment).is_direct();
+}
+
+void UnitSums::fold(const ChunkPosition& position, uint32_t offset,
+                    std::span<const uint8_t> piece) {
+  BRAID_ASSERT(range_fits(offset, piece.size(), position.extent.bytes),
+               "a chunk's pieces end with it");
+  const Extent extent{position.extent.offset + offset, piece.size()};
+  run_->contribution().reduce(extent, piece.data(), run_->result(extent), Store::Cached);
 }
 
 // The parts that have come, from `turn` on. `bytes` are those of the first one, unless nullptr: all

@@ -43,9 +43,15 @@ class UnitSums {
   bool is_summed(const ChunkPosition& position) const;
   // Takes a part that has not come yet; `encoding` is Plain exactly where there is no Hop. accept()
   // says false of bytes that are no part of this chunk, else decodes them; add() makes them count.
+  // `bytes`: nullptr if the part was decoded, or folded.
   bool accept(const ChunkPosition& position, size_t part, Encoding encoding,
               std::span<const uint8_t> payload);
-  void add(const ChunkPosition& position, size_t part, std::span<const uint8_t> payload);
+  void add(const ChunkPosition& position, size_t part, const uint8_t* bytes);
+  // Whether a part may be folded while it comes: it is the first one, so the result is made from
+  // the inputs and from it alone, and making it again changes nothing. There is no Hop.
+  bool may_fold(const ChunkPosition& position, size_t part) const;
+  // Makes the result of the chunk's bytes that begin at `offset`.
+  void fold(const ChunkPosition& position, uint32_t offset, std::span<const uint8_t> piece);
 
   // The result holds the chunk's sum: the owner's step has ended, or the sum has come.
   bool is_final(const ChunkPosition& position) const { return bits_.test(sum_bit(position)); }

@@ -372,6 +372,16 @@ EngineCounters EngineWorld::counters() const {
   return sum;
 }
 
+IntakeCounts EngineWorld::intake_counts() const {
+  IntakeCounts sum;
+  for (const auto& node : endpoints_) {
+    for (const auto& endpoint : node) {
+      for (const auto& [to, link] : endpoint->links) sum += link->intake_counts();
+    }
+  }
+  return sum;
+}
+
 void EngineWorld::expect_all_ended() {
   for (const auto& running : running_) {
     SCOPED_TRACE(to_string(running->operation.spec()));

@@ -73,6 +73,7 @@ class EngineWorld {
   Engine& engine(uint32_t node, uint32_t io_loop);
   Operation operation_of(size_t index, uint32_t node) const;
   EngineCounters counters() const;  // sums
+  IntakeCounts intake_counts() const;
   Loop& loop() { return *loop_; }
   static NodeId id_of(uint32_t node) { return 1000 + node; }
   static constexpr uint32_t kSignature = 0x5163;  // of early operations

@@ -72,6 +72,23 @@ TEST(Exchange, streams_hold_what_each_rank_has_for_each_rank_of_the_other_node) 
   EXPECT_EQ(middle, expected.substr(3, 7));
 }
 
+TEST(Exchange, knows_the_place_of_what_goes_to_one_result_in_one_piece) {
+  Trainer one(1);
+  Trainer three(3);
+  const Exchange exchange = exchange_of(1, {&one, &three});
+  // From node 0: what ranks 0 and 2 have for rank 1, then what they have for rank 3.
+  const uint64_t to_one = gift(0, 1).size();
+  const uint64_t both_to_one = to_one + gift(2, 1).size();
+  auto* const result = reinterpret_cast<uint8_t*>(one.result.data());
+  EXPECT_EQ(exchange.place_of(0, {0, to_one}), result);
+  EXPECT_EQ(exchange.place_of(0, {1, 2}), result + 1);
+  EXPECT_EQ(exchange.place_of(0, {to_one, 2}), result + to_one + gift(1, 1).size());
+  EXPECT_EQ(exchange.place_of(0, {0, both_to_one}), nullptr) << "rank 1's own lies between";
+  EXPECT_EQ(exchange.place_of(0, {both_to_one - 1, 2}), nullptr) << "two ranks' results";
+  EXPECT_EQ(exchange.place_of(0, {both_to_one, 1}),
+            reinterpret_cast<uint8_t*>(three.result.data()));
+}
+
 TEST(Exchange, what_two_nodes_read_and_write_fits_together) {
   for (const uint64_t piece : {1, 3, 7, 1000}) {
     std::vector<Trainer> ranks;
