@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -63,6 +64,20 @@ std::string render_links(const DaemonStatus& status) {
   return render_table(rows) + render_failures(status);
 }
 
+// Where no duel is over yet there is nothing to say.
+std::string render_polling_of(const DaemonStatus::Job& job) {
+  const DaemonStatus::PollingFound& found = job.polling;
+  if (found.duels == 0 || found.gain <= 0) return {};
+  const double percent = 100 * (1 - 1 / found.gain);
+  const std::string effect =
+      std::abs(percent) < 0.5 ? "polling makes no difference"
+                              : fmt::format("polling makes operations {:.0f} % {}",
+                                            std::abs(percent), percent > 0 ? "shorter" : "longer");
+  return fmt::format("  {}, so threads that wait {} ({} {})\n", effect,
+                     found.pays ? "poll" : "sleep", found.duels,
+                     found.duels == 1 ? "duel" : "duels");
+}
+
 std::string render_members(const DaemonStatus::Job& job) {
   std::string out = fmt::format("\nranks of {}:\n", printable(job.name));
   for (const DaemonStatus::JobNode& node : job.nodes) {
@@ -86,7 +101,7 @@ std::string render_members(const DaemonStatus::Job& job) {
   out +=
       fmt::format("  memory for results: {}, {} in use\n", format_amount(job.result_memory_bytes),
                   format_amount(job.result_memory_used_bytes));
-  return out;
+  return out + render_polling_of(job);
 }
 
 std::string render_jobs(const DaemonStatus& status) {

@@ -137,8 +137,8 @@ Status Daemon::start_transport() {
   if (!engines) return engines.status();
   engines_ = std::move(engines).value();
   loops_ = {loop_.get()};
+  engines_->set_polling(polling_mode(config_));
   for (const IoLoop& io : engines_->io_loops()) {
-    io.loop->polling().set_mode(polling_mode(config_));
     if (io.loop != loop_.get()) loops_.push_back(io.loop);
   }
 

@@ -46,10 +46,12 @@ struct DoneEntry {
 };
 static_assert(sizeof(DoneEntry) == 32);
 
-// `tail` is written by the producer, `head` and `consumer_sleeps` by the consumer. A producer that
-// finds consumer_sleeps set after it moved tail clears it and sends the ring's wake-up.
+// `tail` and `consumer_may_poll` are written by the producer, `head` and `consumer_sleeps` by the
+// consumer. A producer that finds consumer_sleeps set after it moved tail clears it and sends the
+// ring's wake-up. consumer_may_poll, of the done ring alone: 1: it pays to poll it before sleeping.
 struct RingIndices {
   alignas(64) std::atomic<uint32_t> tail;
+  std::atomic<uint32_t> consumer_may_poll;
   alignas(64) std::atomic<uint32_t> head;
   std::atomic<uint32_t> consumer_sleeps;
 };

@@ -172,6 +172,7 @@ bool Session::wait_until(std::unique_lock<std::mutex>& lock, uint64_t deadline_n
 
 // True: something has come. The others may submit meanwhile, and take what has come, too.
 bool Session::poll_done_ring(std::unique_lock<std::mutex>& lock, uint64_t deadline_ns) {
+  if (polling_.mode() == PollingMode::Adaptive && !done_.may_poll()) return false;
   uint64_t now = now_ns();
   const uint64_t window_ns = polling_.window_ns(now);
   if (window_ns == 0) return false;

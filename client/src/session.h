@@ -35,7 +35,8 @@ std::unique_lock<std::mutex> lock_until(std::mutex& mutex, uint64_t deadline_ns)
 // There is no background thread. One of the threads that wait is the leader: it sleeps in poll(2)
 // on the socket and the done ring's wake-up, the others on a condition variable. The leader hands
 // out whatever comes, and when it has what it waited for, another one becomes leader. Before it
-// sleeps it may look at the done ring for a short time (PollingPolicy). mutex() guards everything
+// sleeps it may look at the done ring for a short time (PollingPolicy), where the daemon says that
+// this pays. mutex() guards everything
 // here, and the job's own state.
 class Session {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -20,6 +21,17 @@ constexpr PollingMode kPollingModes[] = {PollingMode::Off, PollingMode::Adaptive
 const char* to_string(PollingMode mode);
 std::optional<PollingMode> parse_polling_mode(std::string_view text);
 
+// How many of a daemon's jobs poll now. Counted on the control loop; any thread asks.
+class PollingJobs {
+ public:
+  void add() { jobs_.fetch_add(1, std::memory_order_relaxed); }
+  void remove() { jobs_.fetch_sub(1, std::memory_order_relaxed); }
+  bool has_any() const { return jobs_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  std::atomic<uint32_t> jobs_{0};
+};
+
 // How a time of polling ended.
 enum class PollOutcome : uint8_t {
   Came,       // what was waited for
@@ -27,7 +39,8 @@ enum class PollOutcome : uint8_t {
   Displaced,  // another thread wanted the processor for long: it computes
 };
 
-// For how long one waiter may poll. Adaptive: 100 microseconds at a time, which is more than a
+// For how long one waiter may poll, where it pays (PollingDuel). Adaptive: 100 microseconds at a
+// time, which is more than a
 // small all-reduce takes and costs what sleeping and waking cost a few times. Where that brings
 // nothing twice running, or somebody else needs the processor, it is not tried again for a pause
 // that doubles each time: so polling that never helps takes 0.2 % of a core at most (two windows in

@@ -114,10 +114,12 @@ constexpr std::array kKeys = {
     text(
         "node.polling", BRAID_FIELD(node.polling), check_polling, "off, adaptive or always",
         "Whether braidd's loops and the trainers' waiting threads look again and again for a short "
-        "time before they sleep: an all-reduce of 1 kB between two nodes then takes half as long. "
-        "adaptive: up to 0.1 ms at a time, not where that brings nothing, and not while others "
-        "need "
-        "the processor. always: for cores that nobody else uses; as long as a job is open."),
+        "time before they sleep. On some machines an all-reduce of 1 kB between two nodes then "
+        "takes half as long, on others longer. adaptive: each job finds out by its own operations, "
+        "and polls only where that makes them shorter; up to 0.1 ms at a time, and not while "
+        "others need the processor. The node of rank 0 decides for its job; on nodes with off its "
+        "threads sleep all the same. always: for cores that nobody else uses; as long as a job is "
+        "open."),
     text("node.state_directory", BRAID_FIELD(node.state_directory), check_state_directory,
          "an absolute path, auto, or empty",
          "Where the daemon keeps what tuning has learned (tuning.json), for the next start of the "

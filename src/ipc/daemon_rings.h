@@ -62,6 +62,8 @@ class DaemonRings final : private Pollable {
   Status push_done(const proto::DoneEntry& entry);
   // Wakes the client if it sleeps: call once after a batch of push_done.
   void wake_client();
+  // Whether the client's threads may poll the done ring before they sleep.
+  void let_client_poll(bool may_poll) { done_.let_consumer_poll(may_poll); }
 
  private:
   DaemonRings() = default;

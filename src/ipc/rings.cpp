@@ -26,7 +26,7 @@ RingsView view_of(uint8_t* memory, uint32_t submit_capacity, uint32_t done_capac
   return view;
 }
 
-// What no field of the header has: later versions may put fields there.
+// What no field of the header has that the client writes: later versions may put fields there.
 struct ByteRange {
   size_t begin;
   size_t end;

@@ -48,6 +48,10 @@ class RingProducer {
            indices_->consumer_sleeps.exchange(0, std::memory_order_acq_rel) != 0;
   }
 
+  void let_consumer_poll(bool may_poll) {
+    indices_->consumer_may_poll.store(may_poll ? 1 : 0, std::memory_order_relaxed);
+  }
+
   uint32_t capacity() const { return capacity_; }
 
  private:
@@ -90,6 +94,7 @@ class RingConsumer {
     return false;
   }
   void cancel_sleep() { indices_->consumer_sleeps.store(0, std::memory_order_relaxed); }
+  bool may_poll() const { return indices_->consumer_may_poll.load(std::memory_order_relaxed) != 0; }
 
   uint32_t capacity() const { return capacity_; }
 

@@ -34,6 +34,10 @@ ArenaMemory::OfRanks arenas_of(const std::vector<Session*>& sessions) {
   return arenas;
 }
 
+void add_flows(Transport& transport, const Membership& membership, uint32_t flows) {
+  for (const MemberNode* node : membership.targets()) transport.add_flows(node->peer.id, flows);
+}
+
 Status why_overdue(const OperationTable::Overdue& overdue, const Peer& coordinator) {
   return make_status(
       StatusCode::DeadlineExceeded,
@@ -76,7 +80,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
                 return services_.control_plane.send(coordinator_.id, message);
               },
               [this](const TransferSettings& settings) { use(settings); },
-              [this](uint32_t flows) { add_flows(flows); },
+              [this](uint32_t flows) { add_flows(services_.transport, membership_, flows); },
               [this](const PlanSet& set) { return set_memory_.make(set); },
               [this] {
                 return CarriedWork{services_.engines.processor_ns(),
@@ -91,6 +95,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       arena_memory_(
           *services_.user_work, user_, [this] { return arenas_of(sessions_); },
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
+      polling_(services_.control_plane, services_.engines.polling_jobs(), membership_, sessions_),
       deadline_timer_(services.loop),
       verdict_timer_(services.loop),
       memory_rounds_(services.loop) {
@@ -142,6 +147,7 @@ void Job::begin() {
           },
           [this] { return reach_.reach_all(); },
           [this](const Status& status) { check(status); },
+          [this](uint64_t now_ns) { polling_.on_operation(now_ns); },
           numbers_,
           services_.engines.timeline(),
           [this] { return services_.clock.now_ns(); }});
@@ -396,11 +402,6 @@ void Job::use(const TransferSettings& settings) {
   services_.engines.limit_job(
       membership_.key,
       {settings.streams, {settings.flows, settings.window_bytes, membership_.weight}});
-}
-
-void Job::add_flows(uint32_t flows) {
-  for (const MemberNode* node : membership_.targets())
-    services_.transport.add_flows(node->peer.id, flows);
 }
 
 }  // namespace braid

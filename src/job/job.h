@@ -16,6 +16,7 @@
 #include "control/control_plane.h"
 #include "coordinator/membership.h"
 #include "job/arena_memory.h"
+#include "job/job_polling.h"
 #include "job/job_progress.h"
 #include "job/look_pace.h"
 #include "job/memory_rounds.h"
@@ -144,6 +145,8 @@ class Job final {
   void look_at_arenas() {
     if (!is_closed()) arena_memory_.look();
   }
+  JobPolling& polling() { return polling_; }
+  const JobPolling& polling() const { return polling_; }
   uint64_t planned_bytes() const { return numbers_->planned_bytes.get(); }  // of the largest set
   size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
 
@@ -153,7 +156,6 @@ class Job final {
   size_t place_of(NodeId node) const;  // in the ring; its size: it is no member
   Status submit_planned(Submission& submission, uint64_t plan_set);
   void use(const TransferSettings& settings);
-  void add_flows(uint32_t flows);
   // There is no room for the parts of small all-reduces that came from there; `room` ok: they are
   // more than an honest node can have in flight.
   void on_overrun(NodeId from, const Status& room);
@@ -185,6 +187,7 @@ class Job final {
   PlanObserver observer_;
   NodeReach reach_;
   ArenaMemory arena_memory_;
+  JobPolling polling_;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
   // Local ranks that have left while submissions are kept back, and why in their own words.
   std::vector<std::pair<uint32_t, std::string>> leavers_;

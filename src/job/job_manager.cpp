@@ -190,6 +190,10 @@ bool JobManager::on_job_message(const Peer& from, const proto::ControlMessage& m
       if (Job* job = find_job_of(from, message.body_as_PlanVerdict()->job_key(), message))
         job->on_plan_verdict(*message.body_as_PlanVerdict());
       return true;
+    case proto::ControlBody::PollingSwitch:
+      if (Job* job = find_job_of(from, message.body_as_PollingSwitch()->job_key(), message))
+        job->polling().on_switch(*message.body_as_PollingSwitch());
+      return true;
     case proto::ControlBody::OperationQuery:
       if (Job* job = find_job_of(from, message.body_as_OperationQuery()->job_key(), message))
         job->on_query(*message.body_as_OperationQuery());

@@ -89,6 +89,8 @@ class Session final : public ResultSink {
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
+  // Where its threads wait as node.polling: adaptive says.
+  void let_trainer_poll(bool may_poll) { rings_->let_client_poll(may_poll); }
   // Its process has gone, or let go of the session: it reads no result any more.
   void on_process_gone();
   void leave();

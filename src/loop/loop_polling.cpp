@@ -22,6 +22,7 @@ bool LoopPolling::may_poll(uv_loop_t* loop) {
     case PollingMode::Off:
       return false;
     case PollingMode::Adaptive:
+      if (jobs_ != nullptr && !jobs_->has_any()) return false;
       // What is still to be done goes first, and the work counts until then.
       return uv_backend_timeout(loop) != 0 && std::exchange(had_work_, false);
     case PollingMode::Always:

@@ -40,7 +40,11 @@ class LoopPolling {
   // More pollables are not looked at: they wake the loop as if it slept.
   static constexpr size_t kPollablesMax = 32;
 
-  void set_mode(PollingMode mode) { policy_ = PollingPolicy(mode); }
+  // `jobs`, which outlive it: it is Adaptive only while one of them polls. None: always.
+  void set_mode(PollingMode mode, const PollingJobs* jobs = nullptr) {
+    policy_ = PollingPolicy(mode);
+    jobs_ = jobs;
+  }
   PollingMode mode() const { return policy_.mode(); }
   void add(Pollable& pollable) { pollables_.push_back(&pollable); }
   void remove(Pollable& pollable) { std::erase(pollables_, &pollable); }
@@ -59,6 +63,7 @@ class LoopPolling {
   void count(PollOutcome outcome, uint64_t polled_ns);
 
   PollingPolicy policy_;
+  const PollingJobs* jobs_ = nullptr;
   std::vector<Pollable*> pollables_;
   bool had_work_ = false;
   std::atomic<uint64_t> polled_ns_{0};

@@ -108,6 +108,13 @@ ControlBuffer make_operation_ready(const OperationKey& key, const Signature& sig
   return finish_control_message(std::move(builder), body);
 }
 
+ControlBuffer make_polling_switch(uint64_t job_key, bool polls, bool pays, double gain,
+                                  uint32_t duels) {
+  ControlBuffer builder;
+  const auto body = proto::CreatePollingSwitch(builder, job_key, polls, pays, gain, duels);
+  return finish_control_message(std::move(builder), body);
+}
+
 ControlBuffer make_operation_query(const OperationKey& key) {
   ControlBuffer builder;
   const auto body = proto::CreateOperationQuery(builder, key.job_key, key.tensor, key.step);

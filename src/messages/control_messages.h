@@ -63,6 +63,8 @@ ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const S
 ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank);
 ControlBuffer make_job_ended(uint64_t job_key);
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);
+ControlBuffer make_polling_switch(uint64_t job_key, bool polls, bool pays, double gain,
+                                  uint32_t duels);
 ControlBuffer make_operation_query(const OperationKey& key);
 ControlBuffer make_operation_report(const OperationKey& key,
                                     std::span<const uint32_t> missing_ranks,

@@ -59,6 +59,12 @@ struct DaemonStatus {
     double makespan_seconds = 0;
     double bound_seconds = 0;
   };
+  // What a job's duels between sleeping and polling have found, if node.polling is adaptive.
+  struct PollingFound {
+    bool pays = false;
+    double gain = 0;  // seconds of sleeping / seconds of polling, in the last duel
+    uint32_t duels = 0;
+  };
   struct Job {
     std::string name;
     uint32_t epoch = 0;
@@ -79,6 +85,7 @@ struct DaemonStatus {
     double step_seconds = 0;     // that these steps took, together
     double exposed_seconds = 0;  // of it, what trainers waited
     std::vector<Work> work = {};
+    PollingFound polling = {};
   };
   struct Peer {
     std::string name;

@@ -95,7 +95,15 @@ void EnginePool::give_all_unbounded(const Command& command) {
   for (auto& worker : workers_) give_unbounded(*worker, command);
 }
 
-EnginePool::~EnginePool() { stop_threads(); }
+EnginePool::~EnginePool() {
+  stop_threads();
+  set_polling(PollingMode::Off);  // the control loop may run on
+}
+
+void EnginePool::set_polling(PollingMode mode) {
+  polling_ = mode;
+  for (const auto& worker : workers_) worker->loop->polling().set_mode(mode, polling_jobs());
+}
 
 std::vector<IoLoop> EnginePool::io_loops() {
   std::vector<IoLoop> loops;

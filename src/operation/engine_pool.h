@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/polling.h"
 #include "engine/engine.h"
 #include "ipc/user_quotas.h"
 #include "loop/door.h"
@@ -38,6 +39,12 @@ class EnginePool final : public OperationEngines {
   // What the transport is made with; then set_transport, then run_threads.
   std::vector<IoLoop> io_loops();
   void set_transport(Transport& transport);
+  // How the loops wait; before run_threads.
+  void set_polling(PollingMode mode);
+  // The jobs for which they poll; nullptr: that is not for jobs to say.
+  PollingJobs* polling_jobs() {
+    return polling_ == PollingMode::Adaptive ? &polling_jobs_ : nullptr;
+  }
   void run_threads();
   // The threads of the further loops have ended when it returns; call it after Transport::close.
   void stop_threads();
@@ -122,6 +129,8 @@ class EnginePool final : public OperationEngines {
   Engine& first_engine() { return *workers_.front()->engine; }
   void on_event(const Event& event);
 
+  PollingMode polling_ = PollingMode::Off;
+  PollingJobs polling_jobs_;
   Door<Event> events_door_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<TimelineCopier> timeline_copier_;

@@ -262,13 +262,15 @@ void OperationTable::on_done(const OperationKey& key) {
   if (position == entries_.end() || position->second.state != State::Running) return;
   services_.observer.on_done(key);
   Entry& entry = position->second;
-  log_.on_end(entry, services_.now_ns());
+  const uint64_t now_ns = services_.now_ns();
+  log_.on_end(entry, now_ns);
   entry.state = State::Published;
   --running_;
   entry.submitted.end_using_kept();
   if (entry.gauge != nullptr) services_.observer.on_loss(key, entry.gauge->loss());
   publish(entry);
   forget_if_over(position);
+  services_.on_end(now_ns);
   if (placed_.empty()) return;
   if (const Status started = on_memory(Status::ok()); !started) services_.fail(started);
 }

@@ -46,6 +46,8 @@ struct OperationServices {
   std::function<bool()> reach_all;
   // An operation that waited for another one's end could not start: the job ends.
   std::function<void(const Status&)> fail = [](const Status&) {};
+  // An operation has ended well, and its results are published.
+  std::function<void(uint64_t now_ns)> on_end = [](uint64_t) {};
   // Gets what the operations come to.
   std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
   LoopTimeline* timeline = nullptr;  // of the control loop; nullptr: nothing is noted

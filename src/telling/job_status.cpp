@@ -28,6 +28,8 @@ DaemonStatus::Job job_status(const Job& job) {
                            load.wait_seconds, load.planned_seconds, load.makespan_seconds,
                            load.bound_seconds});
   }
+  const PollingDuel::Finding& polling = job.polling().finding();
+  status.polling = {polling.pays, polling.gain, polling.duels};
   if (job.operations() == nullptr) return status;
   status.operations_done = job.operations()->log().operations_done();
   status.steps_done = job.operations()->log().steps_done();

@@ -2,11 +2,13 @@
 """However loops and trainers wait (node.polling), operations end with the right sums, and status says what it costs."""
 
 import pytest
-from real_cluster import SUM_FOREVER, end_running, needs_daemons, wait_until_running
+from real_cluster import SUM_FOREVER, braidctl, end_running, expect_to_go_on, needs_daemons, until, wait_until_running
 from test_algorithms import expect_exact
 from test_collectives import ALL
 
 pytestmark = needs_daemons
+
+SMALL_SUMS_FOREVER = "sum_forever(open_job(), count=100)"
 
 
 def polls(node) -> dict[str, int]:
@@ -24,9 +26,45 @@ def test_every_collective_in_every_mode(cluster_of, mode, io_threads):
     expect_exact(cluster.start(ALL, nodes=[0, 1, 2, 0]))
     cluster.expect_healthy([0, 1, 2])
     for node in cluster.nodes:
-        assert node.status()["polling"]["mode"] == mode
-        assert (node.status()["polling"]["seconds"] > 0) == (mode != "off")
-        assert (sum(polls(node).values()) > 0) == (mode != "off")
+        status = node.status()["polling"]
+        assert status["mode"] == mode
+        if mode != "adaptive":  # there a job begins without, and may end before it has tried
+            assert (status["seconds"] > 0) == (mode == "always")
+            assert (sum(polls(node).values()) > 0) == (mode == "always")
+
+
+def found_on_all(cluster) -> list[dict]:
+    """What every node says that the job's duels have found; empty: one of them says nothing yet."""
+    found = [node.status()["jobs"][0]["polling"] for node in cluster.nodes]
+    return found if all(one["duels"] for one in found) else []
+
+
+@pytest.mark.sanitized
+def test_a_job_finds_out_whether_polling_pays_and_all_nodes_say_what_it_found(cluster_of):
+    cluster = cluster_of(2, "node.polling=adaptive")
+    trainers = cluster.start(SMALL_SUMS_FOREVER)
+    wait_until_running(trainers)
+    until(lambda: found_on_all(cluster), "a duel is over")
+    for node, found in zip(cluster.nodes, found_on_all(cluster), strict=True):
+        assert found["gain"] > 0
+        assert "so threads that wait" in braidctl(node.socket, "status").stdout
+    # Whatever it found, it has tried both.
+    assert sum(polls(cluster.nodes[0]).values()) > 0
+    assert sum(polls(cluster.nodes[1]).values()) > 0
+    expect_to_go_on(trainers)
+    end_running(trainers)
+    cluster.expect_healthy()
+
+
+def test_where_rank_0_does_not_poll_nobody_tries(cluster_of):
+    cluster = cluster_of(2, "node.polling=off")
+    trainers = cluster.start(SUM_FOREVER)
+    wait_until_running(trainers)
+    expect_to_go_on(trainers)
+    for node in cluster.nodes:
+        assert node.status()["jobs"][0]["polling"] == {"pays": False, "gain": 0.0, "duels": 0}
+    end_running(trainers)
+    cluster.expect_healthy()
 
 
 @pytest.mark.sanitized

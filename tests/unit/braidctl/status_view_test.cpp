@@ -63,6 +63,20 @@ TEST(RenderStatus, ShowsABusyNode) {
             "  memory for results: 8.0 MiB, 1.0 KiB in use\n");
 }
 
+TEST(RenderStatus, SaysWhatPollingDoesToAJob) {
+  DaemonStatus status = busy_node();
+  const auto says = [&](const DaemonStatus::PollingFound& found, const std::string& line) {
+    status.jobs[0].polling = found;
+    EXPECT_TRUE(render_status(status).ends_with(line)) << render_status(status);
+  };
+  says({false, 0, 0}, "in use\n");
+  says({true, 2, 1},
+       "  polling makes operations 50 % shorter, so threads that wait poll (1 duel)\n");
+  says({false, 0.8, 3},
+       "  polling makes operations 25 % longer, so threads that wait sleep (3 duels)\n");
+  says({false, 1.001, 2}, "  polling makes no difference, so threads that wait sleep (2 duels)\n");
+}
+
 TEST(RenderStatus, ShowsAnIdleNode) {
   EXPECT_NE(render_status({}).find("peers:     none\n\nno links to other nodes\n\nno jobs\n"),
             std::string::npos);

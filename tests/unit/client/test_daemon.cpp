@@ -225,6 +225,7 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   session.world_size = open.world_size();
   ASSERT_TRUE(session.rings->start(*loop_, [this, &session] { on_submit(session); }).is_ok());
 
+  session.rings->let_client_poll(options_.lets_poll);
   flatbuffers::FlatBufferBuilder builder;
   const Fd done_wake = session.rings->take_done_wake();
   const int sent[] = {session.results.fd(), done_wake.get()};

@@ -43,6 +43,7 @@ class TestDaemon final : public ClientHandler {
     bool answers_open = true;
     bool answers_leave = true;
     uint8_t polling = 0;  // PollingMode, or what is none
+    bool lets_poll = false;
     bool takes_work = false;
   };
 

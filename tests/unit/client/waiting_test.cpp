@@ -28,9 +28,15 @@ TEST_F(WaitingTest, TestNeverBlocks) {
 }
 
 // However a thread waits, it gets the result, its own timeout and the daemon's bad news.
-class WaitingModesTest : public OpenJobTest, public ::testing::WithParamInterface<uint8_t> {
+struct WaitingMode {
+  uint8_t polling;
+  bool lets_poll;
+};
+class WaitingModesTest : public OpenJobTest, public ::testing::WithParamInterface<WaitingMode> {
  protected:
-  void SetUp() override { open({.polling = GetParam()}); }
+  void SetUp() override {
+    open({.polling = GetParam().polling, .lets_poll = GetParam().lets_poll});
+  }
 };
 
 TEST_P(WaitingModesTest, ResultsTimeoutsAndFailuresComeInEach) {
@@ -49,7 +55,9 @@ TEST_P(WaitingModesTest, ResultsTimeoutsAndFailuresComeInEach) {
   other.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, WaitingModesTest, ::testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(Modes, WaitingModesTest,
+                         ::testing::Values(WaitingMode{0, false}, WaitingMode{1, false},
+                                           WaitingMode{1, true}, WaitingMode{2, false}));
 
 TEST_F(WaitingTest, WaitEndsAtItsTimeout) {
   const uint32_t tensor = register_tensor(job_, "layer.weight", 4);

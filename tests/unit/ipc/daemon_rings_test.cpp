@@ -108,6 +108,16 @@ TEST_F(DaemonRingsTest, APollingLoopNeedsNoWakeUp) {
   EXPECT_TRUE(view_.header->submit.consumer_sleeps.load() != 0) << "it must be woken from now on";
 }
 
+TEST_F(DaemonRingsTest, TheDaemonSaysWhetherTheClientMayPoll) {
+  rings_ = adopt().value();
+  const RingConsumer<proto::DoneEntry> done(&view_.header->done, view_.done, kCapacity);
+  EXPECT_FALSE(done.may_poll());
+  rings_->let_client_poll(true);
+  EXPECT_TRUE(done.may_poll());
+  rings_->let_client_poll(false);
+  EXPECT_FALSE(done.may_poll());
+}
+
 TEST_F(DaemonRingsTest, AfterAnErrorAPollingLoopDoesNotComeBackToTheRing) {
   loop_->polling().set_mode(PollingMode::Always);
   rings_ = adopt().value();

@@ -32,6 +32,7 @@ JobManagerTest::JobManagerTest(uint32_t farewell_ms) {
   auto engines = EnginePool::create(*loop_, engine, 1024);
   EXPECT_TRUE(engines.is_ok());
   engines_ = std::move(engines).value();
+  engines_->set_polling(PollingMode::Adaptive);
   engines_->set_transport(transport_);
   engines_->run_threads();
   manager_->set_services({*loop_, clock_, control_plane_, transport_, *engines_, counters_, board_,

@@ -73,6 +73,8 @@ class TestTrainer {
     return reinterpret_cast<const float*>(results_.data() + entry.result_offset);
   }
 
+  bool may_poll() const { return done_ring_.may_poll(); }
+
   bool wakes_daemon = true;  // else entries lie in the ring until it looks by itself
 
   bool is_open = false;

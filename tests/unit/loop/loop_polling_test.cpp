@@ -69,6 +69,25 @@ TEST_F(LoopPollingTest, SwitchedOffNothingIsLookedAt) {
   EXPECT_EQ(polling().counters().polled_ns, 0u);
 }
 
+TEST_F(LoopPollingTest, AdaptiveWaitsForAJobThatPolls) {
+  PollingJobs jobs;
+  ring_.is_filled = true;  // each poll ends well, also on busy cores
+  add_ring(PollingMode::Adaptive);
+  polling().set_mode(PollingMode::Adaptive, &jobs);
+  work_once();
+  EXPECT_EQ(ring_.begun, 0);
+  jobs.add();
+  jobs.add();
+  work_once();
+  EXPECT_EQ(ring_.begun, 1);
+  jobs.remove();
+  work_once();
+  EXPECT_EQ(ring_.begun, 2) << "another one does";
+  jobs.remove();
+  work_once();
+  EXPECT_EQ(ring_.begun, 2);
+}
+
 TEST_F(LoopPollingTest, TooManyRingsWakeTheLoopAsIfItSlept) {
   std::vector<FakeRing> rings(LoopPolling::kPollablesMax + 1);
   polling().set_mode(PollingMode::Adaptive);

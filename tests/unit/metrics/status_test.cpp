@@ -44,7 +44,8 @@ DaemonStatus sample() {
                   5,
                   2.5,
                   0.75,
-                  {{0, "inverses", 9, 0.5, 0.25, 0.125, 0.375, 0.75, 0.625}}}};
+                  {{0, "inverses", 9, 0.5, 0.25, 0.125, 0.375, 0.75, 0.625}},
+                  {true, 1.5, 7}}};
   status.jobs_hidden = 3;
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.counters = {{"chunks_sent", 42}};
@@ -86,7 +87,8 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
               "planned_steps": 5, "step_seconds": 2.5, "exposed_seconds": 0.75,
               "work": [{"rank": 0, "work": "inverses", "updates": 9, "interval_seconds": 0.5,
                         "seconds": 0.25, "wait_seconds": 0.125, "planned_seconds": 0.375,
-                        "makespan_seconds": 0.75, "bound_seconds": 0.625}]}],
+                        "makespan_seconds": 0.75, "bound_seconds": 0.625}],
+              "polling": {"pays": true, "gain": 1.5, "duels": 7}}],
     "jobs_hidden": 3,
     "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
     "counters": {"chunks_sent": 42}})"));

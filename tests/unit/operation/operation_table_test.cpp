@@ -43,6 +43,7 @@ TEST_F(OperationTableTest, WhatAnOperationTakesIsCountedByPhase) {
   }
   actions_.now_ns = 500;
   table_->on_done(key(0));
+  EXPECT_EQ(actions_.last_end_ns, 500u);
   EXPECT_EQ(actions_.numbers->submit_ns.get(), 20u);
   EXPECT_EQ(actions_.numbers->ready_ns.get(), 30u);
   EXPECT_EQ(actions_.numbers->run_ns.get(), 350u);

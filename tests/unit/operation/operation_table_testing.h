@@ -53,6 +53,7 @@ struct RecordingActions final : OperationEngines, OperationObserver {
             },
             [this] { return is_reached; },
             [](const Status&) {},
+            [this](uint64_t ended_ns) { last_end_ns = ended_ns; },
             numbers,
             nullptr,
             [this] { return now_ns; }};
@@ -99,6 +100,7 @@ struct RecordingActions final : OperationEngines, OperationObserver {
   JobCounters counters;
   std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
   uint64_t now_ns = 0;
+  uint64_t last_end_ns = 0;  // of an operation
   bool refuses = false;
   bool is_reached = true;  // links lead to all nodes
 
