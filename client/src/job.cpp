@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <unistd.h>
-
+#include "own_process.h"
 #include "told_work.h"
 
 namespace braid::client {
@@ -25,7 +24,7 @@ Status Job::start(const braid_job_options* options, std::unique_ptr<Job>& job) {
 }
 
 Job::Job(JobRequest request)
-    : process_(::getpid()),
+    : process_(own_process()),
       request_(std::move(request)),
       rank_(request_.rank),
       session_(request_.name),
@@ -64,11 +63,12 @@ Status Job::check_usable() const {
 }
 
 Status Job::check_process() const {
-  if (::getpid() == process_) return {};
+  const pid_t self = own_process();
+  if (self == process_) return {};
   return make_status(StatusCode::InvalidArgument,
                      "job '{}' belongs to process {}, this is {}: a job does not survive fork(); "
                      "open one in the child",
-                     session_.job_name(), process_, ::getpid());
+                     session_.job_name(), process_, self);
 }
 
 Status Job::leave(const char* reason) {

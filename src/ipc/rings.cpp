@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <new>
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,11 +54,6 @@ Status check_reserved(const uint8_t* header) {
     }
   }
   return Status::ok();
-}
-
-bool is_ready(int fd, short events) {
-  pollfd poll{fd, events, 0};
-  return ::poll(&poll, 1, 0) == 1 && (poll.revents & events) != 0;
 }
 
 }  // namespace
@@ -147,14 +141,13 @@ Status check_eventfd(int fd, const std::string& what) {
 }
 
 void signal_eventfd(int fd) {
-  if (!is_ready(fd, POLLOUT)) return;  // its counter is full: it is as signalled as can be
   const uint64_t one = 1;
+  // One whose counter is full is as signalled as can be.
   while (::write(fd, &one, sizeof(one)) < 0 && errno == EINTR) {
   }
 }
 
 void drain_eventfd(int fd) {
-  if (!is_ready(fd, POLLIN)) return;
   uint64_t count = 0;
   while (::read(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
   }

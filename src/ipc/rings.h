@@ -134,8 +134,8 @@ Status check_done_entry(const proto::DoneEntry& entry);
 
 // An error unless `fd` is an eventfd. Never blocks.
 Status check_eventfd(int fd, const std::string& what);
-// For the trainer's side: its count and its O_NONBLOCK belong to every process that shares it, so
-// the daemon neither reads nor writes one that it was given.
+// For the trainer's side, which makes it with EFD_NONBLOCK: its count and that flag belong to every
+// process that shares it, so the daemon neither reads nor writes one that it was given.
 void signal_eventfd(int fd);
 void drain_eventfd(int fd);
 
