@@ -178,6 +178,8 @@ class Samples {
   void add_engines(const EnginePool& engines) {
     const EngineCounters engine = engines.counters();
     add(Metric::Units, engine.units_done);
+    add(Metric::EngineBytes, engine.bytes_reduced, {"reduced"});
+    add(Metric::EngineBytes, engine.bytes_copied, {"copied"});
     add(Metric::ChunksDiscarded, engine.chunks_duplicate, {"duplicate"});
     add(Metric::ChunksDiscarded, engine.chunks_stale, {"stale"});
     add(Metric::ChunksDiscarded, engine.chunks_malformed, {"malformed"});

@@ -117,6 +117,7 @@ class EngineImpl final : public Engine, public OperationHost {
   void on_unit_finished(const OperationRun& run, std::optional<uint32_t> stream) override;
   LoopTimeline* timeline() override { return options_.timeline; }
   void on_bytes_reduced(uint64_t bytes) override { add(bytes_reduced_, bytes); }
+  void on_bytes_copied(uint64_t bytes) override { add(bytes_copied_, bytes); }
   void on_bytes_carried(uint64_t bytes) override { add(bytes_carried_, bytes); }
   void on_progress(OperationRun& run) override;
 
@@ -157,6 +158,7 @@ class EngineImpl final : public Engine, public OperationHost {
 
   std::atomic<uint64_t> units_done_{0};
   std::atomic<uint64_t> bytes_reduced_{0};
+  std::atomic<uint64_t> bytes_copied_{0};
   std::atomic<uint64_t> bytes_carried_{0};
   std::atomic<uint64_t> chunks_duplicate_{0};
   std::atomic<uint64_t> chunks_stale_{0};
@@ -333,6 +335,7 @@ void EngineImpl::on_chunk(NodeId from, const proto::ChunkHeader& header,
     verdict = run->accept(from, header, payload);
   } else if (header.signature != 0) {
     verdict = early_.keep(from, header, payload);
+    if (verdict == ChunkVerdict::Taken) add(bytes_copied_, payload.size());
   }
   if (verdict) {
     count(*verdict);
@@ -382,6 +385,7 @@ EngineCounters EngineImpl::counters() const {
   EngineCounters counters;
   counters.units_done = units_done_.load(std::memory_order_relaxed);
   counters.bytes_reduced = bytes_reduced_.load(std::memory_order_relaxed);
+  counters.bytes_copied = bytes_copied_.load(std::memory_order_relaxed);
   counters.bytes_carried = bytes_carried_.load(std::memory_order_relaxed);
   counters.chunks_duplicate = chunks_duplicate_.load(std::memory_order_relaxed);
   counters.chunks_stale = chunks_stale_.load(std::memory_order_relaxed);

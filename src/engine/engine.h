@@ -27,7 +27,10 @@ struct EngineOptions {
 
 struct EngineCounters {
   uint64_t units_done = 0;
-  uint64_t bytes_reduced = 0;
+  uint64_t bytes_reduced = 0;  // written as sums, or as parts of sums
+  // Written as they came or lay: results of halves, parts that wait for their turn, what came
+  // before its operation.
+  uint64_t bytes_copied = 0;
   // What the chunks that were taken stand for, as bytes of all-reduces: an all-reduce counts all of
   // its bytes once all that its route brings to this node has come, of whatever size that is.
   uint64_t bytes_carried = 0;

@@ -31,6 +31,7 @@ class OperationHost {
   // `stream`: that it gives back; nothing: it had none.
   virtual void on_unit_finished(const OperationRun& run, std::optional<uint32_t> stream) = 0;
   virtual void on_bytes_reduced(uint64_t bytes) = 0;
+  virtual void on_bytes_copied(uint64_t bytes) = 0;
   virtual void on_bytes_carried(uint64_t bytes) = 0;
   // is_done() or is_retired() may have become true.
   virtual void on_progress(OperationRun& run) = 0;

@@ -147,6 +147,7 @@ ChunkVerdict UnitRun::take_sum(NodeId from, const ChunkPosition& position,
   } else {
     if (payload.size() != position.extent.bytes) return ChunkVerdict::Malformed;
     run_->store(position, payload.data());
+    run_->host().on_bytes_copied(position.extent.bytes);
   }
   on_stored(position);
   return ChunkVerdict::Taken;

@@ -80,6 +80,7 @@ void UnitSums::add(const ChunkPosition& position, size_t part, const uint8_t* by
     add_all(position, part, bytes == nullptr ? aside(position, part) : bytes);
   } else if (bytes != nullptr) {
     std::memcpy(aside(position, part), bytes, position.extent.bytes);
+    run_->host().on_bytes_copied(position.extent.bytes);
   }
 }
 
@@ -126,6 +127,7 @@ void UnitSums::add_all(const ChunkPosition& position, size_t last, const uint8_t
   }
   reduce_all(operation.dtype, operation.reduction, operands,
              position.extent.bytes / element_bytes(operation.dtype), run_->result(position.extent));
+  run_->host().on_bytes_reduced(position.extent.bytes);
 }
 
 void UnitSums::end_step(const ChunkPosition& position) {
@@ -146,6 +148,7 @@ bool UnitSums::make_own(const ChunkPosition& position) {
   bits_.set(bit);
   if (!run_->is_reduced()) {
     run_->copy_own(position);
+    run_->host().on_bytes_copied(position.extent.bytes);
   } else if (run_->hop() != nullptr) {
     read_own(position, run_->result(position.extent));
   } else {

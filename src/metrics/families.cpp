@@ -116,6 +116,13 @@ std::vector<MetricInfo> operation_infos() {
        "The most that braid_result_memory_bytes may be: collective.result_memory_max, or what the "
        "machine allows."},
       {Metric::Units, "braid_units_total", true, {}, {}, "Units finished on this node."},
+      {Metric::EngineBytes,
+       "braid_engine_bytes_total",
+       true,
+       {"work"},
+       {},
+       "Bytes that the engines have written: reduced, sums of parts; copied, what they wrote as it "
+       "came or lay."},
   };
 }
 

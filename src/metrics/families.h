@@ -30,6 +30,7 @@ enum class Metric : uint8_t {
   ResultMemory,
   ResultMemoryMax,
   Units,
+  EngineBytes,
   WireBytes,
   Chunks,
   ChunksResent,

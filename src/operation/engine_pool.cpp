@@ -207,6 +207,7 @@ EngineCounters EnginePool::counters() const {
     const EngineCounters counters = worker->engine->counters();
     sum.units_done += counters.units_done;
     sum.bytes_reduced += counters.bytes_reduced;
+    sum.bytes_copied += counters.bytes_copied;
     sum.bytes_carried += counters.bytes_carried;
     sum.chunks_duplicate += counters.chunks_duplicate;
     sum.chunks_stale += counters.chunks_stale;

@@ -230,6 +230,7 @@ TEST_F(RouteChunkTest, ThatComeBeforeTheirTurnWaitForIt) {
   EXPECT_EQ(result(), before);
   receive(2, header(Phase::ReduceScatter, 0));
   EXPECT_EQ(engine().counters().chunks_duplicate, 1U);
+  EXPECT_EQ(engine().counters().bytes_copied, 64U) << "put aside, once";
   receive(1, header(Phase::ReduceScatter, 0));
   EXPECT_NE(result(), before);
   EXPECT_EQ(engine().counters().bytes_reduced, 128U);
@@ -261,6 +262,7 @@ TEST_F(EarlyChunkTest, ThatComeBeforeTheirOperationAreAddedWhenItStarts) {
   receive_part(1);
   receive_part(2);
   EXPECT_EQ(engine().counters().bytes_reduced, 0U);
+  EXPECT_EQ(engine().counters().bytes_copied, 128U) << "what is kept of two nodes";
   EXPECT_EQ(engine().counters().chunks_duplicate, 1U);
   start();
   EXPECT_EQ(engine().counters().bytes_reduced, 128U) << "nobody said go";

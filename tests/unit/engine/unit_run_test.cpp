@@ -23,6 +23,7 @@ struct NoHost final : OperationHost {
   }
   void on_bytes_carried(uint64_t) override {}
   void on_bytes_reduced(uint64_t) override {}
+  void on_bytes_copied(uint64_t) override {}
   void on_progress(OperationRun&) override {}
   int streams = 0;
   NoLinks no_links;
