@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "bench/collective_check.h"
+#include "bench/operation_counts.h"
 #include "bench/pattern.h"
 #include "bench/ranks.h"
 #include "bench/trainer.h"
@@ -63,6 +65,12 @@ class CollectiveBench {
       if (!memory) return memory.status();
       input_ = std::move(memory).value();
     }
+    if (options_.counts) {
+      auto counter =
+          OperationCounter::create(environment_, daemon_socket_path(options_.socket_path));
+      if (!counter) return counter.status();
+      counter_.emplace(std::move(counter).value());
+    }
     for (const uint64_t bytes : options_.course.sizes) {
       Measurement measurement;
       measurement.bytes = bytes;
@@ -95,6 +103,7 @@ class CollectiveBench {
       measurement.cpu_seconds += cpu_seconds;
     }
     BRAID_RETURN_IF_ERROR(ranks_.sum(measurement.cpu_seconds));
+    if (counter_) BRAID_RETURN_IF_ERROR(count(measurement));
     return course.checks == 0 ? Status::ok() : check(measurement);
   }
 
@@ -108,6 +117,22 @@ class CollectiveBench {
     verdict.seconds = static_cast<double>(clock_.now_ns() - begin_ns) / 1e9;
     cpu_seconds = process_cpu_seconds() - cpu_begin;
     return trainer_.release(ticket);
+  }
+
+  // Operations in a row, without what makes up the rest of an iteration.
+  Status count(Measurement& measurement) {
+    BRAID_RETURN_IF_ERROR(ranks_.barrier());
+    BRAID_RETURN_IF_ERROR(counter_->begin());
+    for (uint32_t i = 0; i < options_.course.iterations; ++i) {
+      braid_ticket ticket = 0;
+      BRAID_RETURN_IF_ERROR(trainer_.run(operation(measurement.count), ticket));
+      BRAID_RETURN_IF_ERROR(trainer_.release(ticket));
+    }
+    BRAID_RETURN_IF_ERROR(counter_->end());
+    auto counts = counter_->share(ranks_, options_.course.iterations);
+    if (!counts) return counts.status();
+    measurement.counts = std::move(counts).value();
+    return Status::ok();
   }
 
   Status check(Measurement& measurement) {
@@ -191,6 +216,7 @@ class CollectiveBench {
     }
     if (bus_bandwidths_.size() == 1) print(table_heading(setup(), options_.course, *around));
     print(table_row(setup(), measurement));
+    if (measurement.counts) print(counts_lines(*measurement.counts));
     return Status::ok();
   }
 
@@ -198,6 +224,7 @@ class CollectiveBench {
   const Environment& environment_;
   Trainer& trainer_;
   Ranks ranks_;
+  std::optional<OperationCounter> counter_;  // where it was asked for
   const Pattern pattern_;
   const SystemClock clock_;
   // For the largest size; none where this rank gives nothing.

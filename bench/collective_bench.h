@@ -19,6 +19,7 @@ struct CollectiveOptions {
   SizeRange range;              // where there are no `sizes`
   std::vector<uint64_t> sizes;  // bytes, to be measured as they are
   uint32_t timeout_ms = 60'000;
+  bool counts = false;  // what operations make processes and the kernel do, too
   std::string socket_path;
   bool as_json = false;
 };

@@ -72,6 +72,10 @@ void add_collective_command(CLI::App& app, const CollectiveKind& kind, Collectiv
                    "iterations behind them whose results are checked; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1'000'000u));
+  command->add_flag(
+      "--counts", options.counts,
+      "also count system calls, wake-ups and bytes copied, in as many operations in a "
+      "row");
   add_job_options(*command, options.timeout_ms, options.socket_path);
   add_format_options(*command, options.as_json, "one JSON object per size");
   command->callback([&setup, kind] { setup.kind = kind; });

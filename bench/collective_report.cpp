@@ -48,6 +48,26 @@ std::string figures(const auto& time, const auto& algbw, const auto& busbw, cons
   return fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, algbw, busbw, wrong);
 }
 
+using Json = nlohmann::ordered_json;
+
+Json counts_json(const OperationCounts& counts) {
+  const auto known = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+  };
+  const auto process = [&](const OperationCounts::Process& one) {
+    return Json{{"system_calls", known(one.system_calls)}, {"wake_ups", known(one.wake_ups)}};
+  };
+  Json daemon = process(counts.daemon);
+  daemon["bytes_reduced"] = known(counts.reduced);
+  daemon["bytes_copied"] = known(counts.copied);
+  daemon["bytes_sent"] = known(counts.sent);
+  daemon["bytes_received"] = known(counts.received);
+  return {{"operations", counts.operations},
+          {"daemon", std::move(daemon)},
+          {"trainer", process(counts.trainer)},
+          {"why_not", counts.why_not}};
+}
+
 }  // namespace
 
 const char* nccl_name(DataType dtype) { return kTypeNames[static_cast<size_t>(dtype)]; }
@@ -163,6 +183,7 @@ std::string to_json(const CollectiveSetup& setup, const Measurement& measurement
   if (measurement.wrong) json["wrong"] = *measurement.wrong;
   json["cpu_seconds"] = measurement.cpu_seconds;
   json["checking_cpu_seconds"] = measurement.checking_cpu_seconds;
+  if (measurement.counts) json["counts"] = counts_json(*measurement.counts);
   json["flows"] = around.flows;
   json["transport"] = around.transport;
   return json.dump();

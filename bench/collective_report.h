@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/collective_kinds.h"
+#include "bench/operation_counts.h"
 #include "metrics/status.h"
 
 namespace braid::bench {
@@ -40,6 +41,7 @@ struct Measurement {
   double cpu_seconds = 0;  // of all trainers in these iterations; the daemons' is not in it
   // Of all trainers, for filling in and checking data.
   double checking_cpu_seconds = 0;
+  std::optional<OperationCounts> counts;  // where they were asked for
 
   double mean_seconds() const;
 };

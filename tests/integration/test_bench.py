@@ -116,6 +116,23 @@ def test_the_table_has_the_columns_of_nccl_tests():
     assert float(average.rpartition(" ")[2]) > 0
 
 
+def test_counts_are_of_an_operation():
+    """Two nodes: the network takes the input of each once, the daemon adds once, and nobody can do it without calls."""
+    arguments = ["all_reduce", *sizes(1000, 10**6), "--iters", "50", "--counts"]
+    for one in map(json.loads, bench(2, 1, *arguments, "--json")):
+        counts = one["counts"]
+        assert counts["operations"] == 50
+        daemon, trainer = counts["daemon"], counts["trainer"]
+        assert daemon["wake_ups"] > 0 and trainer["wake_ups"] >= 0
+        for direction in ("sent", "received"):
+            assert one["bytes"] <= daemon[f"bytes_{direction}"] < 1.5 * one["bytes"] + 500
+        known = [daemon["system_calls"], trainer["system_calls"]]
+        assert all(calls is None for calls in known) if counts["why_not"] else all(calls > 0 for calls in known)
+    lines = bench(2, 1, *arguments)
+    assert len([line for line in lines if line.startswith("# each of 50 in a row")]) == 2
+    assert len([line for line in lines if line.startswith("# braidd, of a node")]) == 2
+
+
 def test_without_a_check_nothing_is_said_to_be_right():
     lines = bench(1, 2, "all_reduce", "-b", "8", "-e", "8", "-c", "0")
     assert [line.split()[8] for line in lines if not line.startswith("#")] == ["N/A"]

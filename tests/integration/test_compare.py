@@ -60,6 +60,15 @@ def test_two_systems_on_one_cluster(tmp_path):
     assert "1 MB: braid ÷ gloo" in printed
 
 
+def test_what_an_operation_of_braid_makes_processes_do(tmp_path):
+    arguments = ["--nodes", "2", "--sizes", "1000", "--systems", "braid", "--repeats", "1", "--iterations", "5"]
+    printed, report = compare(tmp_path, [*arguments, "--no-wire", "--counts", "--build", str(BUILD)])
+    [one] = report["counts"]
+    assert (one["system"], one["bytes"], one["operations"]) == ("braid", 1000, 5)
+    assert one["daemon"]["wake_ups"] > 0 and one["daemon"]["bytes_sent"] >= 1000
+    assert "wake ups" in printed and "trainer" in printed
+
+
 def test_every_collective_through_torch_over_both(tmp_path):
     skip_unless_it_can_run(THROUGH_TORCH)
     printed, report = compare(tmp_path, THROUGH_TORCH)

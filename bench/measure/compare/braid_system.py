@@ -65,12 +65,17 @@ class Braid:
             machine,
         )
 
-    def _run(self, sizes: list[int], iterations: int) -> list[tuple[dict, float, float | None]]:
+    def count(self, case: Case) -> dict:
+        """What one operation makes daemons, trainers and the kernel do: braid-bench --counts."""
+        [(measured, _, _)] = self._run([case.bytes], self._options.iterations, "--counts")
+        return measured["counts"]
+
+    def _run(self, sizes: list[int], iterations: int, *others: str) -> list[tuple[dict, float, float | None]]:
         """Per size what braid-bench said of it, and what the daemons and the machine did meanwhile."""
         deadline = Deadline(self._options.timeout)
         argv = [self._bench, "all_reduce", "--json", "--sizes", ",".join(map(str, sizes))]
         argv += ["--iters", str(iterations), "--warmup_iters", str(self._options.warmup), "--check", str(_CHECKS)]
-        argv += ["--timeout", str(self._options.timeout)]
+        argv += ["--timeout", str(self._options.timeout), *others]
         job = f"{self._cluster.state.job}-{next(self._numbers)}"
         self._programs = self._cluster.start_ranks(self.name, argv, BRAID_JOB=job)
         daemons = self._cluster.daemon_pids()

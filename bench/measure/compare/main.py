@@ -11,6 +11,8 @@ from ..cluster import Cluster
 from . import figures, mpi, options, systems, wire
 from .cases import BEFORE, BRAID, Case
 
+_COUNTS = ("system_calls", "wake_ups", "bytes_reduced", "bytes_copied", "bytes_sent", "bytes_received")
+
 
 def main(argv: list[str]) -> int:
     return Comparison(options.parse(argv)).run(argv)
@@ -22,6 +24,7 @@ class Comparison(run.Run):
     def __init__(self, chosen: argparse.Namespace):
         super().__init__(chosen)
         self._wires: list[wire.Wire] = []
+        self._counts: list[dict] = []
         self._samples = {(name, case): [] for case in chosen.cases for name in chosen.systems}
 
     def missing(self) -> list[str]:
@@ -64,6 +67,17 @@ class Comparison(run.Run):
                 if self._wants_wire():
                     self._measure_wire(cluster, connections or wire.CONNECTIONS_WITHOUT_BRAID)
                 self._one_repeat(working, repeat)
+            if chosen.counts:
+                self._count([system for system in working if system.name in chosen.installations])
+
+    def _count(self, working: list) -> None:
+        for system in working:
+            for case in self._chosen.cases:
+                if system.name not in self.errors:
+                    self._attempt(system, lambda s=system, c=case: self._count_one(s, c))
+
+    def _count_one(self, system, case: Case) -> None:
+        self._counts.append({"system": system.name, "bytes": case.bytes, **system.count(case)})
 
     def _measure_wire(self, cluster: Cluster, connections: int) -> None:
         if "wire" not in self.errors:
@@ -101,10 +115,12 @@ class Comparison(run.Run):
             "wire_repeats": [one.gbit_per_second for one in self._wires],
             "rows": rows,
             "comparisons": figures.comparisons(rows),
+            "counts": self._counts,
         }
 
     def lines(self, report: dict) -> list[str]:
-        return [f"# {heading(report)}", *table.lines(_columns(report), report["rows"]), *_comparison_lines(report)]
+        return [f"# {heading(report)}", *table.lines(_columns(report), report["rows"]), *_comparison_lines(report),
+                *_counts_lines(report["counts"])]  # fmt: skip
 
 
 def heading(report: dict) -> str:
@@ -153,3 +169,19 @@ def _comparison_lines(report: dict) -> list[str]:
             parts.append(f"braid ÷ braid-before: {table.number_text(one['braid_to_before'])}")
         lines.append(f"{table.bytes_text(one['bytes'])}: {'; '.join(parts)}")
     return lines
+
+
+def _counts_lines(counts: list[dict]) -> list[str]:
+    """For one operation: of one node's daemon, and of one trainer."""
+    if not counts:
+        return []
+    rows = [
+        {"system": one["system"], "bytes": one["bytes"], "process": name, **dict.fromkeys(_COUNTS), **one[process]}
+        for one in counts
+        for name, process in (("braidd", "daemon"), ("trainer", "trainer"))
+    ]
+    columns = [table.column("system", "system"), table.column("bytes", "bytes", table.bytes_text)]
+    columns += [table.column("an operation in", "process")]
+    columns += [table.column(name.replace("_", " "), name, table.number_text) for name in _COUNTS]
+    reasons = dict.fromkeys(one["why_not"] for one in counts if one["why_not"])
+    return ["", *table.lines(columns, rows), *(f"-: {reason}" for reason in reasons)]

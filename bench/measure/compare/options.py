@@ -84,6 +84,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         add(f"--{name}", type=_PARSERS[name], metavar="X,..." if name != "iterations" else "I",
             help=f"{text} ({default})")  # fmt: skip
     add("--before", type=directory, metavar="DIR", help="a checkout with another braid, built in build/release")
+    add("--counts", action="store_true", help="also count braid's system calls, wake-ups and bytes copied")
     add("--no-wire", action="store_true", help="do not measure the wire with iperf3")
     chosen = options.parse(parser, argv)
     try:
@@ -97,6 +98,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def _finish(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
     """Fills in what was not given, and adds `cases` and `installations`: the versions of braid, by system."""
     is_through_torch = chosen.through == "torch"
+    if is_through_torch and chosen.counts:
+        parser.error("--counts: not with --through torch: braid-bench counts")
     for name in ("collectives", "dtypes"):
         if not is_through_torch and getattr(chosen, name) is not None:
             parser.error(f"--{name}: only with --through torch; without it braid and its peers all-reduce float32")
