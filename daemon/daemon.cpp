@@ -268,9 +268,8 @@ DaemonPageSources Daemon::page_sources() {
     add_numbers(loop_status.status, loop_status.flows, sources());
     return to_json(loop_status.status);
   };
-  page.metrics = {
-      [this] { return daemon_samples(sources()); },
-      [samples = constant_samples(transport_->description(), config_)] { return samples; }};
+  page.metrics = {[this] { return daemon_samples(sources()); },
+                  [samples = constant_samples(config_)] { return samples; }};
   return page;
 }
 

@@ -16,6 +16,7 @@
 #include "config/checks.h"
 #include "config/rails.h"
 #include "config/secret_file.h"
+#include "net/ucx/ucx_version.h"
 
 namespace braid {
 namespace {
@@ -191,6 +192,9 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
   TransportOptions options;
   options.rails = std::move(rails);
   options.transports = config.transport.transports;
+  options.tcp = config.transport.tcp == "ucx" ? TcpTransport::Ucx : TcpTransport::Native;
+  options.tcp_port = static_cast<uint16_t>(config.transport.port);
+  options.node_address = config.node.address;
   options.flows_per_link = flows_per_link(config);
   options.chunk_bytes = chunk_bytes_max(config);
   options.window_bytes = config.transport.window_bytes;
@@ -283,15 +287,11 @@ ClientServerOptions client_server_options(const DaemonConfig& config, const std:
   return options;
 }
 
-std::vector<MetricSample> constant_samples(const std::string& transport,
-                                           const DaemonConfig& config) {
-  // "UCX 1.13.1, tcp on eth0, …" → "1.13.1"
-  const std::string ucx =
-      transport.substr(transport.find(' ') + 1, transport.find(',') - transport.find(' ') - 1);
+std::vector<MetricSample> constant_samples(const DaemonConfig& config) {
   const double started =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   std::vector<MetricSample> samples = {
-      {Metric::BuildInfo, {kBraidVersion, ucx}, 1},
+      {Metric::BuildInfo, {kBraidVersion, ucx_version()}, 1},
       {Metric::StartTime, {}, started},
       {Metric::JobsMax, {}, static_cast<double>(config.debug.jobs_max)},
       {Metric::DescriptorsClosingMax, {}, static_cast<double>(descriptors_closing_max())}};

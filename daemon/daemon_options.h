@@ -57,9 +57,8 @@ std::string timeline_directory(const DaemonConfig& config);
 // `self`: as other nodes know this daemon.
 ClientServerOptions client_server_options(const DaemonConfig& config, const std::string& node_name,
                                           const Peer& self, bool is_personal);
-// What /metrics shows that stays the same as long as the daemon runs. `transport`: its description.
-std::vector<MetricSample> constant_samples(const std::string& transport,
-                                           const DaemonConfig& config);
+// What /metrics shows that stays the same as long as the daemon runs.
+std::vector<MetricSample> constant_samples(const DaemonConfig& config);
 // How many connections of hosts that are not known yet may be open.
 size_t strangers_max();
 // How many of the clients' descriptors may wait to be closed.

@@ -8,7 +8,7 @@
 #include "config/listen_check.h"
 #include "config/rails.h"
 #include "daemon/daemon_options.h"
-#include "net/rail_contexts.h"
+#include "net/flow_network.h"
 
 namespace braid {
 namespace {
@@ -27,8 +27,8 @@ NodeCheck check_node(const LoadedConfig& loaded) {
   const auto rails = resolve_rails(config, *network);
   std::string address;
   if (rails) {
-    const auto opened = open_rails(transport_options(config, *rails));
-    if (!opened) troubles.push_back(opened.status().message());
+    const Status found = FlowNetwork::check(transport_options(config, *rails));
+    if (!found) troubles.push_back(found.message());
     if (const auto resolved = resolve_address(config, rails->front(), *network))
       address = *resolved;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -70,6 +71,20 @@ struct AckHeader {
   uint64_t sequence;
 };
 static_assert(sizeof(AckHeader) == 24);
+
+// Of bytes that may be no header yet: how many bytes of payload they announce.
+inline uint32_t chunk_payload_bytes(std::span<const uint8_t> header) {
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, header.data() + offsetof(ChunkHeader, bytes), sizeof(bytes));
+  return bytes;
+}
+
+// Of bytes that were checked.
+inline ChunkHeader chunk_header(std::span<const uint8_t> header) {
+  ChunkHeader copied;
+  std::memcpy(&copied, header.data(), sizeof(copied));
+  return copied;
+}
 
 // Checked views of bytes that came from the network; nothing if they cannot be what they claim.
 inline std::optional<ChunkHeader> parse_chunk_header(std::span<const uint8_t> header,

@@ -127,6 +127,11 @@ Status check_transport(const std::string& transport) {
       "'{}' is not a UCX transport; use names such as tcp (ucx_info -d shows them)", transport));
 }
 
+Status check_tcp(const std::string& tcp) {
+  if (tcp == "native" || tcp == "ucx") return Status::ok();
+  return invalid(fmt::format("'{}' is neither native nor ucx", tcp));
+}
+
 Status check_planner(const std::string& planner) {
   if (planner == kFirstPlan) return Status::ok();
   const auto found = find_planner(planner);

@@ -14,6 +14,7 @@ namespace braid {
 // naming the key.
 Status check_node_name(const std::string& name);
 Status check_rack(const std::string& rack);
+Status check_tcp(const std::string& tcp);
 Status check_polling(const std::string& mode);
 Status check_address(const std::string& address);  // a numeric IPv4 address
 Status check_address_or_auto(const std::string& address);

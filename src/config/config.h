@@ -61,6 +61,8 @@ struct DaemonConfig {
   struct Transport {
     std::vector<std::string> rails = {kAuto};
     std::vector<std::string> transports = {"tcp"};
+    std::string tcp = "native";
+    uint32_t port = 0;            // 0: any
     uint32_t flows_per_link = 0;  // 0: from the number of cores
     uint32_t io_threads = 0;      // 0: from the number of cores
     uint32_t chunk_bytes = 128u << 10;

@@ -176,7 +176,14 @@ constexpr std::array kKeys = {
          "bridge, else lo. One rail needs a link when the daemon starts; the others are used "
          "as soon as they have one."),
     list("transport.transports", BRAID_FIELD(transport.transports), check_transport,
-         "names of UCX transports", "What UCX may use on the rails (UCX_TLS)."),
+         "names of UCX transports",
+         "tcp, or what UCX may use on the rails instead (UCX_TLS); the same on all nodes."),
+    text("transport.tcp", BRAID_FIELD(transport.tcp), check_tcp, "native or ucx",
+         "What carries flows if transport.transports is tcp: sockets of braid's own, or UCX. The "
+         "same on all nodes."),
+    number("transport.port", BRAID_FIELD(transport.port), 0, 65535 - 63,
+           "native: the TCP port of flows, on each rail; each further I/O thread has the next one; "
+           "0: ports that the kernel chooses."),
     number("transport.flows_per_link", BRAID_FIELD(transport.flows_per_link), 0, 128,
            "Flows to each other node, per I/O thread; 0: four per core, 4 to 16."),
     number("transport.io_threads", BRAID_FIELD(transport.io_threads), 0, 64,

@@ -55,6 +55,13 @@ void SocketAddress::unmap() {
   std::memcpy(&storage_, &v4, sizeof(v4));
 }
 
+SocketAddress SocketAddress::with_port(uint16_t port) const {
+  SocketAddress other = *this;
+  // Both families have it in the same place.
+  reinterpret_cast<sockaddr_in&>(other.storage_).sin_port = htons(port);
+  return other;
+}
+
 uint16_t SocketAddress::port() const {
   return ntohs(storage_.ss_family == AF_INET ? as_v4(storage_).sin_port
                                              : as_v6(storage_).sin6_port);

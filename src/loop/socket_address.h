@@ -21,6 +21,7 @@ class SocketAddress {
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   uint16_t port() const;
+  SocketAddress with_port(uint16_t port) const;
   std::string host() const;       // numeric
   std::string to_string() const;  // "10.0.0.1:7410", "[::1]:7410"
   bool is_loopback() const;

@@ -18,47 +18,29 @@ void Flow::fail(const Status& error) {
   io_.driver.mark(*this);
 }
 
-void Flow::connect_worker(std::vector<uint8_t> remote_address, unsigned message_id) {
-  io_.workers.connect(this, std::move(worker_), std::move(remote_address),
-                      [this, message_id](UcxWorkerMaker::Made made) {
-                        if (!made) return fail(made.status());
-                        if (state_ == State::Failed) return io_.workers.destroy(std::move(*made));
-                        Status taken = take_connection(std::move(*made), message_id);
-                        if (!taken) return fail(taken);
-                        on_connected();
-                      });
+void Flow::take_channel(std::unique_ptr<FlowChannel> channel) {
+  channel_ = std::move(channel);
+  io_.driver.add(*this);
+  channel_->start(*this);
 }
 
-Status Flow::take_connection(UcxConnection connection, unsigned message_id) {
-  worker_ = std::move(connection.worker);
-  endpoint_ = std::move(connection.endpoint);
-  endpoint_->set_handler(*this);
-  BRAID_RETURN_IF_ERROR(worker_->set_handler(message_id, *this));
-  auto poll = Poll::create(io_.loop, worker_->event_fd());
-  if (!poll) return poll.status();
-  poll_ = std::move(*poll);
-  poll_->start(UV_READABLE, [this](int) { io_.driver.mark(*this); });
-  io_.driver.add(*this);
-  io_.driver.mark(*this);
-  return Status::ok();
+void Flow::on_work() {
+  if (!is_closing_) io_.driver.mark(*this);
 }
+
+void Flow::on_connected() { on_work(); }
 
 void Flow::retire() {
   is_closing_ =
       true;  // what still arrives is not taken, hence not acknowledged, hence sent again elsewhere
   io_.driver.remove(*this);
-  io_.workers.drop(this);
-  poll_.reset();
+  if (channel_ != nullptr) channel_->retire();
 }
 
 void Flow::close() {
   retire();
-  if (worker_ == nullptr) return;
-  const bool is_memory_free = endpoint_ == nullptr || endpoint_->close();
-  endpoint_.reset();
-  worker_->forget_handler();
-  if (!is_memory_free) return worker_.reset();
-  io_.workers.destroy({std::move(worker_), nullptr});
+  if (channel_ != nullptr) channel_->close();
+  channel_.reset();
 }
 
 }  // namespace braid

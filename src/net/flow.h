@@ -7,23 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "loop/poll.h"
-#include "net/ucx_endpoint.h"
-#include "net/ucx_worker.h"
-#include "net/ucx_worker_maker.h"
+#include "net/flow_channel.h"
 
 namespace braid {
 
 struct IoContext;
 
-// A connection to a flow of another node: one UCX worker with one endpoint, so one socket (or one
-// queue pair).
+// A connection to a flow of another node, over a channel.
 //
 //   Opening ──(the other side has answered)──► Open ──┐
 //      └───────────────(error)────────────────────────┴──► Failed (inert; its owner destroys it)
 //
-// I/O loop only. Its FlowDriver progresses and arms the worker.
-class Flow : public UcxMessageHandler, public UcxEndpointHandler {
+// I/O loop only. Its FlowDriver progresses and arms the channel.
+class Flow : public FlowChannelHandler {
  public:
   enum class State : uint8_t { Opening, Open, Failed };
 
@@ -39,47 +35,46 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
     return description_;
   }  // "flow 3 to node 'b' on rail eth0"
 
-  // It has an endpoint, and the driver progresses its worker.
-  bool is_connected() const { return endpoint_ != nullptr; }
-  // Our worker's address; not while it is being connected.
-  const std::vector<uint8_t>& address() const { return worker_->address(); }
+  // Messages may be sent, and the driver progresses its channel.
+  bool is_connected() const { return channel_ != nullptr && channel_->is_connected(); }
+  // Our end's address.
+  const std::vector<uint8_t>& address() const { return channel_->address(); }
+  std::optional<SocketState> socket_state() const {
+    return is_connected() ? channel_->socket_state() : std::nullopt;
+  }
 
-  // An error was met. The driver tells the owner (on_failed) once no UCX call is under way.
+  // An error was met. The driver tells the owner (on_failed) once no call of the channel is under
+  // way.
   void fail(const Status& error);
 
-  // Nothing is heard of it from now on; its connection and its worker go with the object.
+  // Nothing is heard of it from now on; its connection goes with the object.
   void retire();
 
-  // --- the driver's side: of connected flows, but for on_failed ---
-  UcxWorker& worker() { return *worker_; }
-  // The worker's messages have been taken: the moment to acknowledge.
+  // --- the driver's side ---
+  FlowChannel& channel() { return *channel_; }
+  // The channel's messages have been taken: the moment to acknowledge.
   virtual void after_progress() {}
-  // Called once, outside UCX; the flow may be destroyed from within.
+  // Called once, outside the channel; the flow may be destroyed from within.
   virtual void on_failed() = 0;
   bool is_dirty = false;  // in the driver's list
   bool has_moved_since_tick = false;
 
-  // --- UcxEndpointHandler ---
-  void on_endpoint_error(const Status& error) override { fail(error); }
+  // --- FlowChannelHandler ---
+  void on_work() override;
+  void on_channel_error(const Status& error) override { fail(error); }
+  void on_connected() override;
 
  protected:
-  // What is said to it waits until it is connected.
-  void take_worker(std::unique_ptr<UcxWorker> worker) { worker_ = std::move(worker); }
-  // Off the loop, then take_connection() and on_connected(), or fail().
-  void connect_worker(std::vector<uint8_t> remote_address, unsigned message_id);
-  // Messages with `message_id` that reach the worker come to on_message.
-  Status take_connection(UcxConnection connection, unsigned message_id);
-  virtual void on_connected() {}
+  void take_channel(std::unique_ptr<FlowChannel> channel);
   void set_open() {
     state_ = State::Open;
     was_open_ = true;
-    worker_->shut();
+    channel_->shut();
   }
-  // Breaks the connection and gives the worker away; sends in progress end from within, and nothing
-  // reads their memory any more. For destructors of subclasses, whose memory those sends use.
+  // Breaks the connection; sends in progress end from within, and nothing reads their memory any
+  // more. For destructors of subclasses, whose memory those sends use.
   void close();
   bool is_closing() const { return is_closing_; }
-  UcxEndpoint* endpoint() { return endpoint_.get(); }
 
   IoContext& io_;
 
@@ -89,9 +84,7 @@ class Flow : public UcxMessageHandler, public UcxEndpointHandler {
   bool was_open_ = false;
   bool is_closing_ = false;
   Status error_;
-  std::unique_ptr<UcxWorker> worker_;
-  std::unique_ptr<UcxEndpoint> endpoint_;
-  std::unique_ptr<Poll> poll_;  // of the worker's event descriptor: goes before the worker
+  std::unique_ptr<FlowChannel> channel_;
 };
 
 constexpr const char* to_string(Flow::State state) {

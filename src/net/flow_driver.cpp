@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <poll.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/flow.h"
@@ -25,11 +23,6 @@ constexpr uint64_t kDriveNsMax = 1'000'000;
 constexpr uint64_t kTickMs = 100;
 constexpr uint32_t kQuietTicksMax = 20;
 
-bool is_readable(int fd) {
-  pollfd entry{fd, POLLIN, 0};
-  return ::poll(&entry, 1, 0) > 0;
-}
-
 }  // namespace
 
 FlowDriver::FlowDriver(Loop& loop, Owner& owner) : loop_(loop), owner_(owner), tick_timer_(loop) {
@@ -42,7 +35,10 @@ FlowDriver::FlowDriver(Loop& loop, Owner& owner) : loop_(loop), owner_(owner), t
   idle_.set_initialised();
 }
 
-void FlowDriver::add(Flow& flow) { flows_.push_back(&flow); }
+void FlowDriver::add(Flow& flow) {
+  flows_.push_back(&flow);
+  may_miss_work_ = may_miss_work_ || flow.channel().may_miss_work();
+}
 
 void FlowDriver::remove(Flow& flow) {
   std::erase(flows_, &flow);
@@ -101,22 +97,22 @@ void FlowDriver::drive_flow(Flow& flow) {
   unsigned calls = 0;
   bool is_drained = !flow.is_connected();
   while (calls < kProgressCallsMax && !is_over_time() && !is_drained) {
-    is_drained = flow.worker().progress() == 0;
+    is_drained = !flow.channel().progress();
     if (!is_drained) ++calls;
   }
   if (calls > 0) flow.has_moved_since_tick = true;
   if (flow.state() != Flow::State::Failed) flow.after_progress();
   if (flow.state() == Flow::State::Failed) {
-    // Not armed again: an endpoint that failed keeps its descriptor firing until it is closed.
+    // Not armed again: a connection that failed may go on telling of work until it is closed.
     flow.on_failed();
     return;
   }
-  if (!is_drained || !flow.worker().arm()) mark(flow);
+  if (!is_drained || (flow.is_connected() && !flow.channel().arm())) mark(flow);
 }
 
 void FlowDriver::start_tick() {
   quiet_ticks_ = 0;
-  if (is_ticking_) return;
+  if (is_ticking_ || !may_miss_work_) return;
   is_ticking_ = true;
   tick_timer_.start_repeating(kTickMs, [this] { tick(); });
 }
@@ -133,12 +129,9 @@ void FlowDriver::tick() {
       flow->has_moved_since_tick = false;
       continue;
     }
-    if (is_readable(flow->worker().event_fd())) continue;  // the loop is about to see it
-    unsigned found = 0;
-    while (found < kProgressCallsMax && flow->worker().progress() > 0) ++found;
-    if (found == 0) continue;
+    if (!flow->is_connected() || !flow->channel().find_missed_work()) continue;
     if (!std::exchange(was_wakeup_missed_, true)) {
-      BRAID_LOG_DEBUG("{}: UCX announced no work, but had some; the safety tick found it",
+      BRAID_LOG_DEBUG("{}: the channel told of no work, but had some; the safety tick found it",
                       flow->description());
     }
     mark(*flow);

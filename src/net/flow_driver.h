@@ -12,10 +12,10 @@ namespace braid {
 
 class Flow;
 
-// Drives the UCX workers of one loop's flows by their event descriptors. A worker is progressed and
-// armed again only when its descriptor fired or something was posted on it: an idle daemon sleeps,
-// and a busy one does not touch the flows that have nothing to do. The work is done in the prepare
-// phase, just before the loop would sleep.
+// Drives the channels of one loop's flows. A channel is progressed and armed again only when it has
+// told of work or something was sent on it: an idle daemon sleeps, and a busy one does not touch
+// the flows that have nothing to do. The work is done in the prepare phase, just before the loop
+// would sleep.
 class FlowDriver {
  public:
   struct Owner {
@@ -32,7 +32,7 @@ class FlowDriver {
 
   void add(Flow& flow);
   void remove(Flow& flow);
-  // `flow` needs progress: its descriptor fired, something was posted on it, or it failed.
+  // `flow` needs progress: its channel has told of work, something was sent on it, or it failed.
   void mark(Flow& flow);
   // There is something for before_round().
   void wake();
@@ -55,8 +55,9 @@ class FlowDriver {
   uint32_t quiet_ticks_ = 0;
   bool is_ticking_ = false;
   bool is_awake_ = false;
-  bool was_wakeup_missed_ = false;  // the safety tick found work that no descriptor had announced
-  uint64_t drive_until_ns_ = 0;     // no UCX call is begun later
+  bool may_miss_work_ = false;      // of any channel: then there are ticks
+  bool was_wakeup_missed_ = false;  // the safety tick found work that no channel had told of
+  uint64_t drive_until_ns_ = 0;     // no progress is begun later
   std::vector<Flow*> flows_;
   std::vector<Flow*> dirty_;
   std::vector<Flow*> batch_;  // of dirty_, being driven; nullptr where a flow went meanwhile

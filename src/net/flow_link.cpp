@@ -15,7 +15,7 @@ FlowLink::FlowLink(IoContext& io, Owner& owner, Peer peer, uint64_t nonce, const
       nonce_(nonce),
       key_(key),
       numbers_(io.board.of(peer_.name)),
-      full_size_losses_(io.rails.size()),
+      full_size_losses_(io.options.rails.size()),
       overdue_(io, *this, flows_),
       watch_(io, peer_, flows_, queue_, *numbers_),
       slow_flows_(io.options.slow_flow_percent),
@@ -60,10 +60,10 @@ void FlowLink::on_rails_changed() {
 
 // --- what flows tell ---
 
-void FlowLink::on_worker_made(std::optional<FlowOffer> offer) {
+void FlowLink::on_channel_made(std::optional<FlowOffer> offer) {
   if (offer) offers_.push_back(std::move(*offer));
   const bool is_last = std::none_of(flows_.begin(), flows_.end(),
-                                    [](const auto& flow) { return flow->is_making_worker(); });
+                                    [](const auto& flow) { return flow->is_making_channel(); });
   if (is_last && !offers_.empty()) owner_.on_flows_offered(*this, std::exchange(offers_, {}));
 }
 

@@ -78,7 +78,7 @@ class FlowLink final : public Link, private LinkFlow::Owner {
     return index < flows_.size() ? flows_[index].get() : nullptr;
   }
 
-  void on_worker_made(std::optional<FlowOffer> offer) override;
+  void on_channel_made(std::optional<FlowOffer> offer) override;
   void on_gone(LinkFlow& flow, std::vector<OutgoingChunk> unacknowledged) override;
   void on_flow_open(OutgoingFlow& flow) override;
   void on_flow_failed(OutgoingFlow& flow) override { flows_[flow.index()]->on_failed(flow); }
@@ -99,7 +99,7 @@ class FlowLink final : public Link, private LinkFlow::Owner {
   std::vector<FlowLoad> loads_;  // of flows_, while pump() gives chunks to them
   bool has_formers_ = false;
   size_t next_flow_ = 0;           // where to look first
-  std::vector<FlowOffer> offers_;  // told when no worker is being made any more
+  std::vector<FlowOffer> offers_;  // told when no channel is being made any more
   bool was_tried_ = false;         // the owner knows
   bool is_established_ = false;
   bool is_closed_ = false;

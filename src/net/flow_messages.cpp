@@ -9,7 +9,7 @@ using AddressVector = flatbuffers::Vector<flatbuffers::Offset<proto::FlowAddress
 flatbuffers::Offset<proto::FlowAddress> write_offer(flatbuffers::FlatBufferBuilder& out,
                                                     const FlowOffer& offer) {
   const auto rail = out.CreateString(offer.rail);
-  const auto address = out.CreateVector(offer.worker_address);
+  const auto address = out.CreateVector(offer.address);
   return proto::CreateFlowAddress(out, offer.io_loop, offer.flow, offer.generation, rail, address);
 }
 
@@ -46,14 +46,15 @@ void finish(flatbuffers::FlatBufferBuilder& out, proto::ControlBody type,
 }  // namespace
 
 void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t nonce, uint16_t io_loops,
-                     uint16_t flows_per_link, uint32_t chunk_bytes,
+                     uint16_t flows_per_link, uint32_t chunk_bytes, std::string_view transport,
                      std::span<const FlowOffer> offers) {
   std::vector<flatbuffers::Offset<proto::FlowAddress>> addresses;
   addresses.reserve(offers.size());
   for (const auto& offer : offers) addresses.push_back(write_offer(out, offer));
   const auto flows = out.CreateVector(addresses);
+  const auto name = out.CreateString(transport);
   finish(out, proto::ControlBody::FlowOpen,
-         proto::CreateFlowOpen(out, nonce, flows, io_loops, flows_per_link, chunk_bytes));
+         proto::CreateFlowOpen(out, nonce, flows, io_loops, flows_per_link, chunk_bytes, name));
 }
 
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -19,7 +20,7 @@ inline constexpr uint16_t kIoLoopsMax = 256;
 inline constexpr size_t kWorkerAddressBytesMax = 8192;
 
 void write_flow_open(flatbuffers::FlatBufferBuilder& out, uint64_t nonce, uint16_t io_loops,
-                     uint16_t flows_per_link, uint32_t chunk_bytes,
+                     uint16_t flows_per_link, uint32_t chunk_bytes, std::string_view transport,
                      std::span<const FlowOffer> offers);
 void write_flow_accept(flatbuffers::FlatBufferBuilder& out, const FlowOffer& offer);
 void write_flow_refuse(flatbuffers::FlatBufferBuilder& out, const FlowRefusal& refusal);

@@ -27,18 +27,18 @@ IncomingFlow::IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t to
   ack_.flow_token = token;
 }
 
-Result<std::unique_ptr<IncomingFlow>> IncomingFlow::create(IoContext& io, Owner& owner,
-                                                           UcxConnection connection, NodeId from,
-                                                           uint64_t token, std::string description,
-                                                           std::shared_ptr<RailNumbers> numbers) {
+std::unique_ptr<IncomingFlow> IncomingFlow::create(IoContext& io, Owner& owner,
+                                                   std::unique_ptr<FlowChannel> channel,
+                                                   NodeId from, uint64_t token,
+                                                   std::string description,
+                                                   std::shared_ptr<RailNumbers> numbers) {
   std::unique_ptr<IncomingFlow> flow(
       new IncomingFlow(io, owner, from, token, std::move(description), std::move(numbers)));
-  if (Status taken = flow->take_connection(std::move(connection), proto::kChunkMessage); !taken)
-    return taken.with_context(flow->description());
   // Longer than the sender waits: it gives up first, and says why.
   flow->open_timer_.start_once(2 * uint64_t{io.options.open_timeout_ms}, [flow = flow.get()] {
     flow->fail({StatusCode::DeadlineExceeded, "the sender has sent nothing since it asked for it"});
   });
+  flow->take_channel(std::move(channel));
   return flow;
 }
 
@@ -48,10 +48,12 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
                               bool is_whole) {
   if (is_closing() || state() == State::Failed) return;
   const auto parsed = proto::parse_chunk_header(header, payload.size());
-  if (!is_whole || !parsed || parsed->flow_token != token_) {
-    reject();
-    return;
-  }
+  if (!is_whole || !parsed || parsed->flow_token != token_) return reject();
+  if (note(*parsed)) io_.sink.on_chunk(from_, *parsed, payload);
+}
+
+// A chunk, or a probe, is here. True: it is a chunk, and has not been here before.
+bool IncomingFlow::note(const proto::ChunkHeader& header) {
   if (state() == State::Opening) {
     set_open();
     open_timer_.stop();
@@ -59,18 +61,45 @@ void IncomingFlow::on_message(std::span<const uint8_t> header, std::span<const u
   }
   last_message_ms_ = uv_now(io_.loop.uv());
   ack_due_ms_ =
-      std::min(ack_due_ms_, last_message_ms_ +
-                                proto::ack_wait_ms(static_cast<proto::AckTime>(parsed->ack_time)));
-  if (parsed->sequence == 0) return;  // a probe
-  if (!received_.accept(parsed->sequence)) {
+      std::min(ack_due_ms_,
+               last_message_ms_ + proto::ack_wait_ms(static_cast<proto::AckTime>(header.ack_time)));
+  if (header.sequence == 0) return false;  // a probe
+  if (!received_.accept(header.sequence)) {
     reject();
-    return;
+    return false;
   }
-  bytes_received_ += payload.size();
-  numbers_->bytes_received.add(payload.size());
+  bytes_received_ += header.bytes;
+  numbers_->bytes_received.add(header.bytes);
   io_.counters.chunks_received.fetch_add(1, std::memory_order_relaxed);
-  io_.counters.bytes_received.fetch_add(payload.size(), std::memory_order_relaxed);
-  io_.sink.on_chunk(from_, *parsed, payload);
+  io_.counters.bytes_received.fetch_add(header.bytes, std::memory_order_relaxed);
+  return true;
+}
+
+Result<uint32_t> IncomingFlow::payload_bytes(std::span<const uint8_t> header) {
+  if (is_closing() || state() == State::Failed) return error();
+  const uint32_t bytes = proto::chunk_payload_bytes(header);
+  const auto parsed = proto::parse_chunk_header(header, bytes);
+  if (!parsed || parsed->flow_token != token_ || bytes > io_.options.chunk_bytes) {
+    reject();
+    return Status(StatusCode::Protocol, "what came is no chunk of this link");
+  }
+  return bytes;
+}
+
+ChunkIntake IncomingFlow::intake(std::span<const uint8_t> header) {
+  return io_.sink.intake(from_, proto::chunk_header(header));
+}
+
+void IncomingFlow::fold(std::span<const uint8_t> header, uint32_t offset,
+                        std::span<const uint8_t> piece) {
+  io_.sink.fold(from_, proto::chunk_header(header), offset, piece);
+}
+
+void IncomingFlow::on_message_taken(std::span<const uint8_t> header, uint32_t /*payload_bytes*/,
+                                    bool was_dropped) {
+  if (is_closing() || state() == State::Failed) return;
+  const proto::ChunkHeader parsed = proto::chunk_header(header);
+  if (note(parsed) && !was_dropped) io_.sink.on_chunk_taken(from_, parsed);
 }
 
 bool IncomingFlow::is_idle() const {
@@ -101,12 +130,12 @@ void IncomingFlow::after_progress() {
 
 void IncomingFlow::acknowledge() {
   ack_timer_.stop();
-  if (ack_due_ms_ == kNever || is_ack_sending_ || state() == State::Failed) return;
+  if (ack_due_ms_ == kNever || is_ack_sending_ || state() != State::Open) return;
   ack_due_ms_ = kNever;
   ack_.sequence = received_.contiguous();
-  const auto result = endpoint()->send(
-      proto::kAckMessage, {reinterpret_cast<const uint8_t*>(&ack_), sizeof(ack_)}, {}, 0);
-  is_ack_sending_ = result == UcxEndpoint::SendResult::InProgress;
+  const auto result =
+      channel().send({reinterpret_cast<const uint8_t*>(&ack_), sizeof(ack_)}, {}, 0);
+  is_ack_sending_ = result == FlowChannel::SendResult::InProgress;
 }
 
 void IncomingFlow::on_send_done(uint64_t /*token*/, const Status& status) {

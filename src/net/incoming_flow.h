@@ -23,10 +23,10 @@ class IncomingFlow final : public Flow {
   };
 
   // `numbers`: of its rail, where its bytes are counted.
-  static Result<std::unique_ptr<IncomingFlow>> create(IoContext& io, Owner& owner,
-                                                      UcxConnection connection, NodeId from,
-                                                      uint64_t token, std::string description,
-                                                      std::shared_ptr<RailNumbers> numbers);
+  static std::unique_ptr<IncomingFlow> create(IoContext& io, Owner& owner,
+                                              std::unique_ptr<FlowChannel> channel, NodeId from,
+                                              uint64_t token, std::string description,
+                                              std::shared_ptr<RailNumbers> numbers);
   ~IncomingFlow() override;
 
   NodeId from() const { return from_; }
@@ -37,6 +37,12 @@ class IncomingFlow final : public Flow {
   void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
                   bool is_whole) override;
   void on_send_done(uint64_t token, const Status& status) override;
+  Result<uint32_t> payload_bytes(std::span<const uint8_t> header) override;
+  ChunkIntake intake(std::span<const uint8_t> header) override;
+  void fold(std::span<const uint8_t> header, uint32_t offset,
+            std::span<const uint8_t> piece) override;
+  void on_message_taken(std::span<const uint8_t> header, uint32_t payload_bytes,
+                        bool was_dropped) override;
   void after_progress() override;
   void on_failed() override { owner_.on_flow_failed(*this); }
 
@@ -45,6 +51,7 @@ class IncomingFlow final : public Flow {
 
   IncomingFlow(IoContext& io, Owner& owner, NodeId from, uint64_t token, std::string description,
                std::shared_ptr<RailNumbers> numbers);
+  bool note(const proto::ChunkHeader& header);
   void reject();
   void acknowledge();
 

@@ -3,9 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +11,10 @@
 #include "engine/link.h"
 #include "loop/paced_tasks.h"
 #include "net/flow.h"
+#include "net/flow_channel.h"
 #include "net/job_limits.h"
 #include "net/link_board.h"
 #include "net/transport.h"
-#include "net/ucx_context.h"
-#include "net/ucx_worker_maker.h"
 
 namespace braid {
 
@@ -25,7 +22,7 @@ class FlowDriver;
 
 // Written on one I/O loop, read from any thread.
 struct IoCounters {
-  std::atomic<uint64_t> strangers = 0;  // written on UCX's thread, too
+  std::atomic<uint64_t> strangers = 0;  // UCX's thread writes it, too
   std::atomic<uint64_t> bytes_sent = 0;
   std::atomic<uint64_t> bytes_received = 0;
   std::atomic<uint64_t> chunks_sent = 0;
@@ -47,12 +44,11 @@ struct IoContext {
   FlowDriver& driver;
   ChunkSink& sink;
   const TransportOptions& options;
-  std::vector<std::shared_ptr<UcxContext>> rails;  // nullptr: it has had no carrier yet
   IoCounters& counters;
   LinkBoard& board;
   JobLimits& limits;
   PacedTasks& paced;  // UCX's calls for one flow may take a millisecond
-  UcxWorkerMaker& workers;
+  FlowChannels& channels;
   LoopTimeline* timeline;  // nullptr: nothing is noted
   uint16_t io_loop;
   uint32_t generations =
@@ -63,11 +59,11 @@ struct IoContext {
   // Flows of a rail that is down are not opened. Where all are down there is nothing better, and
   // connections outlast a short outage.
   bool is_usable(uint16_t flow) const {
-    const size_t rail = flow % rails.size();
-    if (rails[rail] == nullptr) return false;
+    const size_t rail = rail_of(flow);
+    if (!channels.has_rail(rail)) return false;
     if (rails_up[rail]) return true;
-    for (size_t other = 0; other < rails.size(); ++other) {
-      if (rails_up[other] && rails[other] != nullptr) return false;
+    for (size_t other = 0; other < rails_up.size(); ++other) {
+      if (rails_up[other] && channels.has_rail(other)) return false;
     }
     return true;
   }
@@ -76,16 +72,8 @@ struct IoContext {
     flow->retire();
     paced.add(nullptr, [flow = std::shared_ptr<Flow>(std::move(flow))] {});
   }
-  const std::string& rail_name_of(uint16_t flow) const {
-    return options.rails[flow % rails.size()];
-  }
-  // On the flow's rail; see UcxWorkerMaker::make.
-  void make_worker(const void* owner, uint16_t flow, const Sha256Digest& proof_key,
-                   std::optional<std::vector<uint8_t>> remote_address,
-                   std::function<void(UcxWorkerMaker::Made)> take, int segment_bytes = 0) {
-    workers.make(owner, rails[flow % rails.size()], proof_key, std::move(remote_address),
-                 std::move(take), segment_bytes);
-  }
+  size_t rail_of(uint16_t flow) const { return flow % options.rails.size(); }
+  const std::string& rail_name_of(uint16_t flow) const { return options.rails[rail_of(flow)]; }
 };
 
 }  // namespace braid

@@ -19,7 +19,7 @@ struct FlowOffer {
   uint16_t flow = 0;
   uint32_t generation = 0;  // names one attempt to open it; never 0
   std::string rail;
-  std::vector<uint8_t> worker_address;  // UcxWorker::address()
+  std::vector<uint8_t> address;  // FlowChannel::address()
 };
 
 struct FlowRefusal {

@@ -14,35 +14,27 @@ constexpr size_t kIncomingFlowsMax = 1024;  // on one I/O loop, from all peers
 }  // namespace
 
 IoTransport::IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions& options,
-                         const std::vector<std::shared_ptr<UcxContext>>& rails,
-                         Door<IoReport>& reports)
+                         FlowNetwork& network, Door<IoReport>& reports)
     : loop_(*where.loop),
       reports_(reports),
-      link_board_(rails.size()),
+      link_board_(options.rails.size()),
       limits_({options.flows_per_link, options.window_bytes}) {
   BRAID_ASSERT_IN_LOOP(loop_);
   FlowDriver::Owner& owner = *this;
   driver_ = std::make_unique<FlowDriver>(loop_, owner);
   paced_ = std::make_unique<PacedTasks>(loop_);
-  workers_ = std::make_unique<UcxWorkerMaker>(loop_, *paced_, counters_.strangers);
-  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, rails, counters_, link_board_,
-                        limits_, *paced_, *workers_, where.timeline, io_loop, 0,
-                        std::vector<bool>(rails.size(), true)});
+  channels_ = network.channels(loop_, io_loop, *paced_, counters_.strangers);
+  io_.emplace(IoContext{loop_, *driver_, *where.sink, options, counters_, link_board_, limits_,
+                        *paced_, *channels_, where.timeline, io_loop, 0,
+                        std::vector<bool>(options.rails.size(), true)});
   commands_ = std::make_unique<Door<IoCommand>>(loop_, kCommandsMax, [this](IoCommand& command) {
     std::visit([this](auto& specific) { handle(specific); }, command);
   });
-  std::set<size_t> late;
-  for (size_t rail = 0; rail < rails.size(); ++rail) {
-    if (rails[rail] == nullptr) late.insert(rail);
-  }
-  if (late.empty()) return;
-  late_rails_ = std::make_unique<LateRails>(
-      loop_, options, std::move(late), [this](size_t rail, std::shared_ptr<UcxContext> context) {
-        BRAID_LOG_INFO(LogFields{.rail = io_->options.rails[rail]}, "rail {} is here",
-                       io_->options.rails[rail]);
-        io_->rails[rail] = std::move(context);
-        on_rails_changed();
-      });
+  channels_->set_on_rail_here([this](size_t rail) {
+    BRAID_LOG_INFO(LogFields{.rail = io_->options.rails[rail]}, "rail {} is here",
+                   io_->options.rails[rail]);
+    on_rails_changed();
+  });
 }
 
 IoTransport::~IoTransport() {
@@ -101,10 +93,14 @@ void IoTransport::handle(RefuseFlow& command) {
 void IoTransport::handle(AcceptFlow& command) {
   if (to_accept_.size() >= kIncomingFlowsMax) return refuse(command, "too many requests at once");
   const uint64_t request = ++last_request_;
-  io_->make_worker(
-      this, command.offer.flow, command.keys.proof_key, command.offer.worker_address,
-      [this, request](UcxWorkerMaker::Made made) { accept(request, std::move(made)); });
+  ChannelRequest channel{.rail = io_->rail_of(command.offer.flow),
+                         .role = ChannelRole::TakesChunks,
+                         .proof_key = command.keys.proof_key,
+                         .token = command.keys.chunk_token,
+                         .remote_address = command.offer.address};
   to_accept_.emplace(request, std::move(command));
+  channels_->make(this, std::move(channel),
+                  [this, request](FlowChannels::Made made) { accept(request, std::move(made)); });
 }
 
 void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
@@ -115,21 +111,15 @@ void IoTransport::refuse(const AcceptFlow& command, const std::string& reason) {
       FlowRefused{command.peer.id, {offer.io_loop, offer.flow, offer.generation, reason}});
 }
 
-void IoTransport::accept(uint64_t request, UcxWorkerMaker::Made made) {
+void IoTransport::accept(uint64_t request, FlowChannels::Made made) {
   const auto found = to_accept_.find(request);
-  if (found == to_accept_.end()) {  // its peer was lost meanwhile
-    if (made) workers_->destroy(std::move(*made));
-    return;
-  }
+  if (found == to_accept_.end()) return;  // its peer was lost meanwhile
   const AcceptFlow command = std::move(found->second);
   to_accept_.erase(found);
   Status opened = prepare_incoming(command);
-  if (!opened) {
-    if (made) workers_->destroy(std::move(*made));
-  } else {
-    opened = made ? open_incoming(command, std::move(*made)) : made.status();
-  }
-  if (!opened) refuse(command, opened.message());
+  if (opened && !made) opened = made.status();
+  if (!opened) return refuse(command, opened.message());
+  open_incoming(command, std::move(*made));
 }
 
 // Closes the flow that the new one is to replace.
@@ -151,19 +141,18 @@ Status IoTransport::prepare_incoming(const AcceptFlow& command) {
   return Status::ok();
 }
 
-Status IoTransport::open_incoming(const AcceptFlow& command, UcxConnection connection) {
+void IoTransport::open_incoming(const AcceptFlow& command, std::unique_ptr<FlowChannel> channel) {
   const FlowOffer& offer = command.offer;
   const std::string& rail = io_->rail_name_of(offer.flow);
-  auto flow = IncomingFlow::create(*io_, *this, std::move(connection), command.peer.id,
-                                   command.keys.chunk_token,
-                                   fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
-                                               command.peer.name, command.peer.address, rail),
-                                   io_->board.rail_of(command.peer.name, offer.flow));
-  if (!flow) return flow.status();
-  FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, (*flow)->address()};
-  incoming_.push_back({std::move(*flow), offer.io_loop, offer.flow, command.peer});
+  FlowOffer answer{offer.io_loop, offer.flow, offer.generation, rail, channel->address()};
+  incoming_.push_back(
+      {IncomingFlow::create(*io_, *this, std::move(channel), command.peer.id,
+                            command.keys.chunk_token,
+                            fmt::format("flow {} from node '{}' ({}) on rail {}", offer.flow,
+                                        command.peer.name, command.peer.address, rail),
+                            io_->board.rail_of(command.peer.name, offer.flow)),
+       offer.io_loop, offer.flow, command.peer});
   reports_.send_unbounded(FlowAccepted{command.peer.id, std::move(answer)});
-  return Status::ok();
 }
 
 void IoTransport::handle(ClosePeer& command) {
@@ -201,21 +190,20 @@ void IoTransport::handle(ListFlows& command) {
 }
 
 void IoTransport::handle(CloseAll&) {
-  late_rails_.reset();
-  workers_->drop(this);
+  channels_->drop(this);
   to_accept_.clear();
   while (!links_.empty()) {
     close_link(links_.begin()->first, {StatusCode::Cancelled, "this node closes its transport"});
   }
   while (!incoming_.empty()) close_incoming(incoming_.size() - 1);
-  // After the flows that are freed later, and their workers; not from within a task of paced_.
-  paced_->add(
-      this, [this] { workers_->after_all([this] { loop_.defer([this] { finish_closing(); }); }); });
+  // After the flows that are freed later, and their channels; not from within a task of paced_.
+  paced_->add(this,
+              [this] { channels_->close([this] { loop_.defer([this] { finish_closing(); }); }); });
 }
 
 void IoTransport::finish_closing() {
   commands_.reset();
-  workers_.reset();
+  channels_.reset();
   paced_.reset();
   io_.reset();
   driver_.reset();

@@ -14,10 +14,10 @@
 #include "loop/paced_tasks.h"
 #include "net/flow_driver.h"
 #include "net/flow_link.h"
+#include "net/flow_network.h"
 #include "net/incoming_flow.h"
 #include "net/io_messages.h"
 #include "net/link_board.h"
-#include "net/rail_contexts.h"
 
 namespace braid {
 
@@ -28,8 +28,8 @@ class IoTransport final : public Links,
                           private FlowLink::Owner,
                           private IncomingFlow::Owner {
  public:
-  IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions& options,
-              const std::vector<std::shared_ptr<UcxContext>>& rails, Door<IoReport>& reports);
+  IoTransport(uint16_t io_loop, IoLoop where, const TransportOptions& options, FlowNetwork& network,
+              Door<IoReport>& reports);
   ~IoTransport() override;  // after AllClosed
 
   // Any thread, until CloseAll was sent.
@@ -61,9 +61,9 @@ class IoTransport final : public Links,
   void handle(ListFlows& command);
   void handle(CloseAll& command);
 
-  void accept(uint64_t request, UcxWorkerMaker::Made made);
+  void accept(uint64_t request, FlowChannels::Made made);
   Status prepare_incoming(const AcceptFlow& command);
-  Status open_incoming(const AcceptFlow& command, UcxConnection connection);
+  void open_incoming(const AcceptFlow& command, std::unique_ptr<FlowChannel> channel);
   void finish_closing();
   void refuse(const AcceptFlow& command, const std::string& reason);
   void on_rails_changed();
@@ -86,13 +86,12 @@ class IoTransport final : public Links,
   JobLimits limits_;
   std::unique_ptr<FlowDriver> driver_;
   std::unique_ptr<PacedTasks> paced_;
-  std::unique_ptr<UcxWorkerMaker> workers_;
+  std::unique_ptr<FlowChannels> channels_;
   std::optional<IoContext> io_;
   std::unique_ptr<Door<IoCommand>> commands_;
-  std::unique_ptr<LateRails> late_rails_;  // none: all are here
   std::unordered_map<NodeId, std::unique_ptr<FlowLink>> links_;
   std::vector<Incoming> incoming_;
-  std::map<uint64_t, AcceptFlow> to_accept_;  // by request; their workers are being made
+  std::map<uint64_t, AcceptFlow> to_accept_;  // by request; their channels are being made
   uint64_t last_request_ = 0;                 // of to_accept_
   std::vector<FlowLink*> ready_;              // links with something for pump()
   std::vector<FlowLink*> pumping_;            // of ready_, being pumped

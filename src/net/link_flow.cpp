@@ -33,27 +33,30 @@ LogFields LinkFlow::fields() const {
 }
 
 void LinkFlow::open_soon() {
-  if (std::exchange(is_making_worker_, true)) return;
-  const auto take = [this](UcxWorkerMaker::Made made) {
-    is_making_worker_ = false;
-    open(std::move(made));
-  };
+  if (std::exchange(is_making_channel_, true)) return;
   generation_ = ++io_.generations;
-  io_.make_worker(this, index_, keys().proof_key, std::nullopt, take,
-                  full_size_loss_.segment_bytes());
+  const FlowKeys own = keys();
+  io_.channels.make(this,
+                    {.rail = io_.rail_of(index_),
+                     .role = ChannelRole::SendsChunks,
+                     .proof_key = own.proof_key,
+                     .token = own.chunk_token,
+                     .segment_bytes = full_size_loss_.segment_bytes(),
+                     .remote_address = {}},
+                    [this](FlowChannels::Made made) {
+                      is_making_channel_ = false;
+                      open(std::move(made));
+                    });
   show(Shown::Opening);
 }
 
-void LinkFlow::open(UcxWorkerMaker::Made made) {
-  if (!io_.is_usable(index_)) {
-    if (made) io_.workers.destroy(std::move(*made));
-    made = Status(StatusCode::Unavailable, "the rail is down");
-  }
+void LinkFlow::open(FlowChannels::Made made) {
+  if (!io_.is_usable(index_)) made = Status(StatusCode::Unavailable, "the rail is down");
   if (!made) {
     fail(made.status().with_context(description()));
-    return owner_.on_worker_made(std::nullopt);
+    return owner_.on_channel_made(std::nullopt);
   }
-  flow_.reset(new OutgoingFlow(io_, owner_, std::move(made->worker),
+  flow_.reset(new OutgoingFlow(io_, owner_, std::move(*made),
                                {peer_.id, index_, keys().chunk_token}, description()));
   // A little less than the whole: who waits for the link gets this answer, which says more than a
   // deadline does.
@@ -61,10 +64,10 @@ void LinkFlow::open(UcxWorkerMaker::Made made) {
   timer_.start_once(deadline_ms, [this, deadline_ms] {
     flow_->fail(make_status(StatusCode::DeadlineExceeded,
                             "no answer within {} ms: is the node ({}) reachable from this rail, "
-                            "and are UCX's ports open?",
+                            "and are the ports of its flows open?",
                             deadline_ms, peer_.address));
   });
-  owner_.on_worker_made(
+  owner_.on_channel_made(
       FlowOffer{io_.io_loop, index_, generation_, io_.rail_name_of(index_), flow_->address()});
 }
 
@@ -78,7 +81,7 @@ void LinkFlow::on_accepted(FlowOffer accepted) {
   if (flow == nullptr) return;  // too late
   // A second answer is no answer.
   if (std::exchange(accepted_, accepted.generation) == accepted.generation) return;
-  flow->connect(std::move(accepted.worker_address));
+  flow->connect(std::move(accepted.address));
 }
 
 void LinkFlow::on_refused(const FlowRefusal& refusal) {
@@ -163,7 +166,7 @@ void LinkFlow::on_rail_changed() {
 }
 
 std::vector<OutgoingChunk> LinkFlow::close() {
-  io_.workers.drop(this);
+  io_.channels.drop(this);
   timer_.stop();
   if (has_former()) drop_former();
   show(Shown::Nothing);
@@ -204,7 +207,7 @@ FlowStatus LinkFlow::status(uint64_t now_ns) const {
   status.io_loop = io_.io_loop;
   status.flow = index_;
   status.rail = io_.rail_name_of(index_);
-  status.state = is_making_worker_ ? "opening" : "failed";
+  status.state = is_making_channel_ ? "opening" : "failed";
   status.bytes_sent = bytes_sent_ + (has_former() ? former_->bytes_sent() : 0);
   status.failures = failures_;
   if (failures_ > 0) status.error = error_.message();

@@ -25,8 +25,9 @@ namespace braid {
 class LinkFlow {
  public:
   struct Owner : OutgoingFlow::Owner {
-    // A generation's worker was made, or could not be. With the offer: it waits for the other side.
-    virtual void on_worker_made(std::optional<FlowOffer> offer) = 0;
+    // A generation's channel was made, or could not be. With the offer: it waits for the other
+    // side.
+    virtual void on_channel_made(std::optional<FlowOffer> offer) = 0;
     // It has died with these chunks on its way, or could not be opened; error() says why.
     virtual void on_gone(LinkFlow& flow, std::vector<OutgoingChunk> unacknowledged) = 0;
   };
@@ -55,11 +56,11 @@ class LinkFlow {
   std::vector<OutgoingChunk> close();
 
   uint16_t index() const { return index_; }
-  bool is_making_worker() const { return is_making_worker_; }
+  bool is_making_channel() const { return is_making_channel_; }
   bool was_tried() const { return is_open() || failures_ > 0; }
   bool is_open() const { return flow_ != nullptr && flow_->state() == Flow::State::Open; }
   bool is_leaving() const { return is_leaving_; }
-  // Its present generation; nullptr: its worker is being made, or it waits for its next try.
+  // Its present generation; nullptr: its channel is being made, or it waits for its next try.
   OutgoingFlow* flow() const { return flow_.get(); }
   // It is open and has room.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes, uint64_t late_bytes_max) {
@@ -76,7 +77,7 @@ class LinkFlow {
  private:
   enum class Shown : uint8_t { Nothing, Opening, Open, Failed };  // in numbers_ and the counters
 
-  void open(UcxWorkerMaker::Made made);
+  void open(FlowChannels::Made made);
   OutgoingFlow* opening(uint32_t generation) const;
   void fail(Status error);
   std::vector<OutgoingChunk> retire();
@@ -95,7 +96,7 @@ class LinkFlow {
   std::unique_ptr<OutgoingFlow> former_;
   Timer timer_;  // opening: the deadline; failed: the pause
   Shown shown_ = Shown::Nothing;
-  bool is_making_worker_ = false;
+  bool is_making_channel_ = false;
   bool is_leaving_ = false;
   uint32_t generation_ = 0;
   uint32_t accepted_ = 0;  // the last generation that the other side has answered

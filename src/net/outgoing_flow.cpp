@@ -31,7 +31,7 @@ std::span<const uint8_t> bytes_of(const proto::ChunkHeader& header) {
 
 }  // namespace
 
-OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker,
+OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<FlowChannel> channel,
                            Identity identity, std::string description)
     : Flow(io, std::move(description)),
       owner_(owner),
@@ -42,21 +42,33 @@ OutgoingFlow::OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorke
   probe_.version = proto::kChunkVersion;
   probe_.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
   probe_.flow_token = token_;
-  take_worker(std::move(worker));
+  take_channel(std::move(channel));
 }
 
 OutgoingFlow::~OutgoingFlow() { close(); }
 
 void OutgoingFlow::connect(std::vector<uint8_t> remote_address) {
-  connect_worker(std::move(remote_address), proto::kAckMessage);
+  channel().connect(std::move(remote_address));
+}
+
+void OutgoingFlow::on_connected() {
+  Flow::on_connected();
+  send_probe();
+}
+
+Result<uint32_t> OutgoingFlow::payload_bytes(std::span<const uint8_t> header) {
+  const auto ack = proto::parse_ack_header(header);
+  if (ack && ack->flow_token == token_ && ack->sequence < next_sequence_) return 0;
+  io_.counters.chunks_rejected.fetch_add(1, std::memory_order_relaxed);
+  return Status(StatusCode::Protocol, "what came is no acknowledgement of this flow");
 }
 
 void OutgoingFlow::send_probe() {
   probe_sent_at_ns_ = clock_.now_ns();
   is_probe_sending_ = true;
-  const auto result = endpoint()->send(proto::kChunkMessage, bytes_of(probe_), {}, probe_.sequence);
-  if (result != UcxEndpoint::SendResult::InProgress) is_probe_sending_ = false;
-  if (result != UcxEndpoint::SendResult::Done) io_.driver.mark(*this);
+  const auto result = channel().send(bytes_of(probe_), {}, probe_.sequence);
+  if (result != FlowChannel::SendResult::InProgress) is_probe_sending_ = false;
+  if (result != FlowChannel::SendResult::Done) io_.driver.mark(*this);
 }
 
 void OutgoingFlow::prove() {
@@ -125,11 +137,10 @@ void OutgoingFlow::send(OutgoingChunk chunk, std::span<const uint8_t> bytes,
   io_.counters.chunks_sent.fetch_add(1, std::memory_order_relaxed);
   io_.counters.bytes_sent.fetch_add(bytes.size(), std::memory_order_relaxed);
   taken.is_sending = true;
-  const auto result =
-      endpoint()->send(proto::kChunkMessage, bytes_of(taken.chunk.header), bytes, sequence);
-  if (result != UcxEndpoint::SendResult::InProgress) taken.is_sending = false;
-  // What is done leaves nothing to drive: the worker stays armed.
-  if (result != UcxEndpoint::SendResult::Done) io_.driver.mark(*this);
+  const auto result = channel().send(bytes_of(taken.chunk.header), bytes, sequence);
+  if (result != FlowChannel::SendResult::InProgress) taken.is_sending = false;
+  // What is done leaves nothing to drive: the channel stays armed.
+  if (result != FlowChannel::SendResult::Done) io_.driver.mark(*this);
 }
 
 void OutgoingFlow::on_send_done(uint64_t sequence, const Status& status) {

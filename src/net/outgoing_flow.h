@@ -37,11 +37,11 @@ class OutgoingFlow final : public Flow {
     uint16_t index;
     uint64_t token;
   };
-  OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<UcxWorker> worker, Identity identity,
+  OutgoingFlow(IoContext& io, Owner& owner, std::unique_ptr<FlowChannel> channel, Identity identity,
                std::string description);
   ~OutgoingFlow() override;
 
-  // The other side has answered with the address of its worker. Once.
+  // The other side has answered with the address of its channel. Once.
   void connect(std::vector<uint8_t> remote_address);
 
   uint16_t index() const { return index_; }
@@ -70,8 +70,8 @@ class OutgoingFlow final : public Flow {
   // has_room() must hold, for the window of the chunk's job. `bytes` are those of `chunk`. Once
   // `late_bytes_max` bytes are unacknowledged, no acknowledgement may wait.
   void send(OutgoingChunk chunk, std::span<const uint8_t> bytes, uint64_t late_bytes_max);
-  // The oldest chunk on its way that UCX has let go of and that was not repeated yet becomes the
-  // first copy of a TwiceSent; the second copy is returned.
+  // The oldest chunk on its way that the channel has let go of and that was not repeated yet
+  // becomes the first copy of a TwiceSent; the second copy is returned.
   std::optional<OutgoingChunk> repeat_oldest();
   // Nothing was acknowledged for longer than the link's round trips explain (see
   // OverdueChunks); over with the next acknowledgement.
@@ -90,17 +90,18 @@ class OutgoingFlow final : public Flow {
   void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
                   bool is_whole) override;
   void on_send_done(uint64_t sequence, const Status& status) override;
+  Result<uint32_t> payload_bytes(std::span<const uint8_t> header) override;
+  void on_connected() override;
   void on_failed() override { owner_.on_flow_failed(*this); }
 
  private:
-  // A chunk on its way. Its header is what UCX sends from.
+  // A chunk on its way. Its header is what the channel sends from.
   struct Slot {
     OutgoingChunk chunk;
     DeliveryRate::Mark mark;
-    bool is_sending = false;  // UCX may still read the memory
+    bool is_sending = false;  // the channel may still read the memory
   };
 
-  void on_connected() override { send_probe(); }
   bool has_slot() const {
     return state() == State::Open && next_sequence_ - 1 - settled_ < kChunksInFlightMax;
   }
@@ -117,7 +118,7 @@ class OutgoingFlow final : public Flow {
   const uint64_t token_;
   proto::ChunkHeader probe_{};
   uint64_t probe_sent_at_ns_ = 0;  // 0: none is to be answered
-  bool is_probe_sending_ = false;  // UCX may still read the header
+  bool is_probe_sending_ = false;  // the channel may still read the header
   // settled_ <= acknowledged_ < next_sequence_
   uint64_t next_sequence_ = 1;
   uint64_t acknowledged_ = 0;

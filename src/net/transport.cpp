@@ -2,8 +2,8 @@
 #include "net/transport.h"
 
 #include "net/flow_messages.h"
-#include "net/rail_contexts.h"
-#include "net/ucx_transport.h"
+#include "net/flow_network.h"
+#include "net/flow_transport.h"
 #include "proto/chunk.h"
 
 namespace braid {
@@ -40,10 +40,10 @@ Result<std::unique_ptr<Transport>> Transport::create(Loop& control_loop,
                                                      TransportOptions options,
                                                      ControlPlane& control_plane) {
   BRAID_RETURN_IF_ERROR(check(io_loops, options));
-  auto rails = open_rails(options);
-  if (!rails) return rails.status();
-  return std::unique_ptr<Transport>(std::make_unique<UcxTransport>(
-      control_loop, io_loops, std::move(options), std::move(*rails), control_plane));
+  auto network = FlowNetwork::open(options, io_loops.size());
+  if (!network) return network.status();
+  return std::unique_ptr<Transport>(std::make_unique<FlowTransport>(
+      control_loop, io_loops, std::move(options), std::move(*network), control_plane));
 }
 
 }  // namespace braid

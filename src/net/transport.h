@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -14,16 +15,33 @@
 
 namespace braid {
 
+// What carries flows where TCP alone does.
+enum class TcpTransport : uint8_t { Native, Ucx };
+
+constexpr const char* to_string(TcpTransport transport) {
+  return transport == TcpTransport::Native ? "native" : "ucx";
+}
+
 struct TransportOptions {
   std::vector<std::string> rails;  // network devices, e.g. {"eth0"}; "auto" was resolved by then
-  std::vector<std::string> transports;  // UCX_TLS, e.g. {"tcp"}
-  uint32_t flows_per_link = 8;          // per I/O loop; flow k runs on rail k mod rails
-  uint32_t chunk_bytes = 128 << 10;     // the largest that may be sent or come
-  uint32_t window_bytes = 512 << 10;    // a flow with as many unacknowledged takes no chunk
-  uint32_t slow_flow_percent = 50;  // of its link's median rate; what stays below is opened again
-  uint32_t twice_sent_percent = 2;  // of chunks: for those that are overdue; 0: none
-  uint32_t open_timeout_ms = 5000;  // opening a link
-  uint32_t lost_timeout_ms = 5000;  // a link without an open flow for so long is lost
+  std::vector<std::string> transports;  // {"tcp"}, or what else UCX may use (UCX_TLS)
+  TcpTransport tcp = TcpTransport::Native;
+  std::string node_address;  // native: of a rail's addresses this one is used, or one of its family
+  uint16_t tcp_port = 0;     // native: of the first I/O loop, each has its own; 0: any
+  uint32_t flows_per_link = 8;        // per I/O loop; flow k runs on rail k mod rails
+  uint32_t chunk_bytes = 128 << 10;   // the largest that may be sent or come
+  uint32_t window_bytes = 512 << 10;  // a flow with as many unacknowledged takes no chunk
+  uint32_t slow_flow_percent = 50;    // of its link's median rate; what stays below is opened again
+  uint32_t twice_sent_percent = 2;    // of chunks: for those that are overdue; 0: none
+  uint32_t open_timeout_ms = 5000;    // opening a link
+  uint32_t lost_timeout_ms = 5000;    // a link without an open flow for so long is lost
+
+  // Flows go over sockets of braid's own; else UCX carries them.
+  bool is_native_tcp() const {
+    return tcp == TcpTransport::Native && transports == std::vector<std::string>{"tcp"};
+  }
+  // Both ends of a flow must have the same.
+  std::string_view transport_name() const { return is_native_tcp() ? "native" : "ucx"; }
 };
 
 // An I/O loop: its thread runs `loop`; chunks that arrive on it go to `sink`, which must outlive
@@ -103,15 +121,15 @@ struct TransportCounters {  // sums over all flows since the start; read from an
   uint64_t flows_failed = 0;    // outgoing, now: they wait for their next try, or for a rail
 };
 
-// The UCX half of braid: opens flows to peers on every I/O loop, re-opens those that die
-// (back-off), gives the loops their Links. Lives on the control loop, which learns worker addresses
-// for it; reaches the I/O loops through doors. A link is opened by the node that sends data on it;
-// acknowledgements come back on the same flows.
+// Opens flows to peers on every I/O loop, re-opens those that die (back-off), gives the loops their
+// Links. Lives on the control loop, which learns the addresses of flows for it; reaches the I/O
+// loops through doors. A link is opened by the node that sends data on it; acknowledgements come
+// back on the same flows.
 class Transport {
  public:
   using OpenCallback = std::function<void(Status)>;
 
-  // Fails if a rail is unknown to UCX, naming the rails there are, or if none has a carrier: one
+  // Fails if a rail is unknown, naming the rails there are, or if none has a carrier: one
   // that has none is used when it gets it. The I/O loops must not run yet: their doors are made
   // here.
   static Result<std::unique_ptr<Transport>> create(Loop& control_loop,
@@ -148,7 +166,7 @@ class Transport {
   // running.
   virtual void close(std::function<void()> closed) = 0;
 
-  virtual std::string description() const = 0;  // e.g. "UCX 1.13.1, tcp on eth0, 8 flows per link"
+  virtual std::string description() const = 0;        // e.g. "TCP on eth0, 8 flows per link"
   virtual std::vector<RailStatus> rails() const = 0;  // any thread
   virtual TransportCounters counters() const = 0;
   virtual std::vector<LinkStatus> link_statuses() const = 0;  // any thread

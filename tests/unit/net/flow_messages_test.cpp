@@ -17,7 +17,7 @@ FlowOffer offer() { return {3, 7, 2, "eth0", {1, 2, 3, 4, 5}}; }
 TEST(FlowMessages, OpenCarriesEveryFlow) {
   flatbuffers::FlatBufferBuilder built;
   const std::vector<FlowOffer> offers{offer(), {0, 1, 1, "lo", {9}}};
-  write_flow_open(built, 42, 4, 8, 65536, offers);
+  write_flow_open(built, 42, 4, 8, 65536, "native", offers);
   const auto& message = *verified(built).body_as_FlowOpen();
   EXPECT_EQ(message.link_nonce(), 42u);
   EXPECT_EQ(message.chunk_bytes(), 65536u);
@@ -28,7 +28,7 @@ TEST(FlowMessages, OpenCarriesEveryFlow) {
   EXPECT_EQ(read.value()[0].flow, 7);
   EXPECT_EQ(read.value()[0].generation, 2u);
   EXPECT_EQ(read.value()[0].rail, "eth0");
-  EXPECT_EQ(read.value()[0].worker_address, offer().worker_address);
+  EXPECT_EQ(read.value()[0].address, offer().address);
   EXPECT_EQ(read.value()[1].flow, 1);
 }
 
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(FlowMessages, ALinkWithoutASecretIsRefused) {
   flatbuffers::FlatBufferBuilder built;
   const std::vector<FlowOffer> offers{offer()};
-  write_flow_open(built, 0, 1, 1, 65536, offers);
+  write_flow_open(built, 0, 1, 1, 65536, "native", offers);
   EXPECT_FALSE(read_flow_open(*verified(built).body_as_FlowOpen()).is_ok());
 }
 

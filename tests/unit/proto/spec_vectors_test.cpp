@@ -15,7 +15,7 @@
 #include "job/tensor_table.h"
 #include "messages/job_hash.h"
 #include "messages/signature.h"
-#include "net/ucx_sockets.h"
+#include "net/ucx/ucx_sockets.h"
 #include "planning/plan_set.h"
 #include "update/shard_state.h"
 #include "update/update_step.h"

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/tcp/send_queue.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace braid {
+namespace {
+
+constexpr size_t kMessagesAtOnce = 32;
+
+// What is left of `part` after its first `sent` bytes, which are taken off `sent`.
+std::span<const uint8_t> rest_of(std::span<const uint8_t> part, size_t& sent) {
+  const size_t gone = std::min(sent, part.size());
+  sent -= gone;
+  return part.subspan(gone);
+}
+
+iovec as_iovec(std::span<const uint8_t> part) {
+  return {const_cast<uint8_t*>(part.data()), part.size()};
+}
+
+}  // namespace
+
+void SendQueue::push(std::span<const uint8_t> header, std::span<const uint8_t> payload,
+                     uint64_t token) {
+  messages_.push_back({header, payload, token});
+}
+
+ssize_t SendQueue::send_some(int socket) {
+  std::array<iovec, 2 * kMessagesAtOnce> parts{};
+  size_t count = 0;
+  size_t sent = sent_;
+  const size_t messages = std::min(messages_.size(), kMessagesAtOnce);
+  for (size_t at = 0; at < messages; ++at) {
+    for (const auto& part : {messages_[at].header, messages_[at].payload}) {
+      const auto rest = rest_of(part, sent);
+      if (!rest.empty()) parts[count++] = as_iovec(rest);
+    }
+  }
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+SendQueue::Outcome SendQueue::flush(int socket, const Done& done) {
+  while (!messages_.empty()) {
+    const ssize_t sent = send_some(socket);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) return Outcome::Full;
+      error_ = Status::from_errno(errno, "the connection broke");
+      return Outcome::Failed;
+    }
+    sent_ += static_cast<size_t>(sent);
+    while (!messages_.empty()) {
+      const Message& first = messages_.front();
+      const size_t bytes = first.header.size() + first.payload.size();
+      if (sent_ < bytes) break;
+      sent_ -= bytes;
+      const uint64_t token = first.token;
+      messages_.pop_front();
+      done(token);
+    }
+  }
+  return Outcome::Empty;
+}
+
+}  // namespace braid
