@@ -87,7 +87,9 @@ std::string port_range(int ports) {
 TEST(UcxEnvironment, ARangeOfTooFewPortsIsNamed) {
   const std::string range = port_range(2);
   const Variable variable(range);
-  TwoNodes nodes;  // they share the ports of this host
+  auto options = TwoNodes::default_options();
+  options.tcp = TcpTransport::Ucx;
+  TwoNodes nodes(options);  // they share the ports of this host
   nodes.a->transport().open_link(nodes.b->id(), [](const Status&) {});
   EXPECT_TRUE(nodes.run_until([&] {
     const auto flows = nodes.flows(*nodes.a);
@@ -100,6 +102,7 @@ TEST(UcxEnvironment, ARangeOfTooFewPortsIsNamed) {
 TEST(UcxEnvironment, FlowsThatHavePortsAreUsed) {
   const Variable variable(port_range(40));
   auto options = TwoNodes::default_options();
+  options.tcp = TcpTransport::Ucx;
   options.flows_per_link = 32;  // of which each takes two ports
   options.open_timeout_ms = 60'000;
   TwoNodes nodes(options);
