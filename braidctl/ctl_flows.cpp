@@ -52,15 +52,16 @@ std::string flows_table(std::vector<DaemonStatus::Flow> flows) {
   if (flows.empty()) return "no flows to other nodes\n";
   std::ranges::sort(flows, is_before);
   std::vector<std::vector<std::string>> rows = {{"PEER", "DIRECTION", "RAIL", "LOOP.FLOW", "STATE",
-                                                 "DELIVERS", "ROUND TRIP", "SENT", "RECEIVED",
-                                                 "FAILURES"}};
+                                                 "DELIVERS", "ROUND TRIP", "PATH", "RESENT", "SENT",
+                                                 "RECEIVED", "FAILURES"}};
   for (const DaemonStatus::Flow& flow : flows) {
     rows.push_back({printable(flow.peer), printable(flow.direction), printable(flow.rail),
                     fmt::format("{}.{}", flow.io_loop, flow.flow), printable(flow.state),
                     flow.bytes_per_second > 0 ? format_rate(flow.bytes_per_second) : "-",
                     flow.round_trip_ms > 0 ? format_time(flow.round_trip_ms / 1e3) : "-",
-                    format_amount(flow.bytes_sent), format_amount(flow.bytes_received),
-                    std::to_string(flow.failures)});
+                    flow.path_round_trip_ms > 0 ? format_time(flow.path_round_trip_ms / 1e3) : "-",
+                    std::to_string(flow.segments_resent), format_amount(flow.bytes_sent),
+                    format_amount(flow.bytes_received), std::to_string(flow.failures)});
   }
   return render_table(rows) + last_errors(flows);
 }

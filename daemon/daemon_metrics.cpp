@@ -117,8 +117,11 @@ class Samples {
       add(Metric::LinkFlowReplacements, rail.flow_replacements, labels);
       add(Metric::LinkChunksReturned, rail.chunks_returned, labels);
       add(Metric::LinkChunksOverdue, rail.chunks_overdue, labels);
+      add(Metric::LinkSegmentsResent, rail.segments_resent, labels);
       add(Metric::LinkUnacknowledged, rail.unacknowledged_bytes, labels);
       add_seconds(Metric::LinkOldest, rail.oldest_ns, labels);
+      if (rail.path_round_trip_ns != 0)
+        add_seconds(Metric::LinkPathRoundTrip, rail.path_round_trip_ns, labels);
       if (rail.flow_rates.empty()) continue;
       add_real(Metric::LinkSlowestFlow, rail.flow_rates.front(), labels);
       add_real(Metric::LinkMedianFlow, rail.flow_rates[rail.flow_rates.size() / 2], labels);
@@ -255,10 +258,11 @@ void add_numbers(DaemonStatus& status, const std::vector<FlowStatus>& flows,
   status.processor = {static_cast<double>(time.ran_ns) / 1e9,
                       static_cast<double>(time.waited_ns) / 1e9};
   for (const FlowStatus& flow : flows) {
-    status.flows.push_back({flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow,
-                            flow.rail, flow.state, flow.bytes_sent, flow.bytes_received,
-                            flow.failures, flow.error,
-                            static_cast<double>(flow.round_trip_ns) * 1e-6, flow.bytes_per_second});
+    status.flows.push_back(
+        {flow.peer, flow.outgoing ? "out" : "in", flow.io_loop, flow.flow, flow.rail, flow.state,
+         flow.bytes_sent, flow.bytes_received, flow.failures, flow.error,
+         static_cast<double>(flow.round_trip_ns) * 1e-6, flow.bytes_per_second,
+         static_cast<double>(flow.path_round_trip_ns) * 1e-6, flow.segments_resent});
   }
   for (const MetricSample& sample : daemon_samples(sources)) {
     // Series of jobs include other users' jobs: `braidctl plan` has those of one's own.

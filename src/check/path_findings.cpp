@@ -130,8 +130,8 @@ PathFinding judge_flows(const PathFacts& facts) {
   if (!bad.empty()) {
     return {"flows", false,
             bad +
-                "; flows use TCP ports that the kernel chooses (UCX_TCP_PORT_RANGE): let them "
-                "through in both directions"};
+                "; flows use TCP ports that the kernel chooses, or those from transport.port on: let "
+                "them through in both directions"};
   }
   return {"flows", true,
           fmt::format("{} open to there, {} back",

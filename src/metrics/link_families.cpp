@@ -43,6 +43,12 @@ std::vector<MetricInfo> link_traffic_infos() {
        {"peer", "rail"},
        {},
        "Chunks that were not acknowledged in time, and were sent over another flow, too."},
+      {Metric::LinkSegmentsResent,
+       "braid_link_segments_resent_total",
+       true,
+       {"peer", "rail"},
+       {},
+       "Segments that TCP has sent again: lost packets. Of native flows."},
   };
 }
 
@@ -60,6 +66,13 @@ std::vector<MetricInfo> link_load_infos() {
        {"peer", "rail"},
        {},
        "Age of the oldest chunk that is not acknowledged; 0: nothing is on its way."},
+      {Metric::LinkPathRoundTrip,
+       "braid_link_path_round_trip_seconds",
+       false,
+       {"peer", "rail"},
+       {},
+       "The longest round trip of any flow as TCP measures it, while the link carries something. "
+       "Of native flows."},
       {Metric::LinkSlowestFlow,
        "braid_link_slowest_flow_bytes_per_second",
        false,

@@ -10,7 +10,8 @@ namespace braid {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Node, name, id, address)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Flow, peer, direction, io_loop, flow,
                                                 rail, state, bytes_sent, bytes_received, failures,
-                                                error, round_trip_ms, bytes_per_second)
+                                                error, round_trip_ms, bytes_per_second,
+                                                path_round_trip_ms, segments_resent)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::JobNode, name, address, ranks, rack)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::LocalRank, rank, pid, uid,
                                                 arena_memory_bytes)

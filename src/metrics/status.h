@@ -33,6 +33,9 @@ struct DaemonStatus {
     std::string error{};          // of the last failure; empty: there was none, or the flow is "in"
     double round_trip_ms = 0;     // from sending a chunk to its acknowledgement; 0: not known
     double bytes_per_second = 0;  // that it delivers, of a flow that is "out"; 0: not known
+    // By TCP, of a native flow that is "out".
+    double path_round_trip_ms = 0;  // without what keeps either daemon busy; 0: not known
+    uint64_t segments_resent = 0;   // since it was opened
   };
   struct JobNode {
     std::string name;

@@ -58,7 +58,7 @@ class FlowChannelHandler {
 struct SocketState {
   uint64_t round_trip_ns = 0;         // the kernel's smoothed one
   uint64_t bytes_per_second = 0;      // its delivery rate; 0: not known
-  uint64_t segments_sent_again = 0;   // since the connection was made
+  uint64_t segments_resent = 0;       // since the connection was made
   uint64_t unacknowledged_bytes = 0;  // handed to the kernel; the other side's has not got them
 };
 

@@ -11,6 +11,7 @@ void add_rail(LinkStatus::Rail& sum, const RailNumbers& rail) {
   sum.bytes_received += rail.bytes_received.get();
   sum.chunks_returned += rail.chunks_returned.get();
   sum.chunks_overdue += rail.chunks_overdue.get();
+  sum.segments_resent += rail.segments_resent.get();
   sum.flow_failures += rail.flow_failures.get();
   sum.flow_replacements += rail.flow_replacements.get();
   sum.flows_open += rail.flows_open.get();
@@ -18,6 +19,7 @@ void add_rail(LinkStatus::Rail& sum, const RailNumbers& rail) {
   sum.flows_failed += rail.flows_failed.get();
   sum.unacknowledged_bytes += rail.unacknowledged_bytes.get();
   sum.oldest_ns = std::max(sum.oldest_ns, rail.oldest_ns.get());
+  sum.path_round_trip_ns = std::max(sum.path_round_trip_ns, rail.path_round_trip_ns.get());
 }
 
 }  // namespace

@@ -218,6 +218,10 @@ FlowStatus LinkFlow::status(uint64_t now_ns) const {
   status.bytes_sent += flow_->bytes_sent();
   status.round_trip_ns = flow_->round_trip().mean_ns();
   status.bytes_per_second = flow_->bytes_per_second();
+  if (const auto socket = flow_->socket_state()) {
+    status.path_round_trip_ns = socket->round_trip_ns;
+    status.segments_resent = socket->segments_resent;
+  }
   return status;
 }
 

@@ -19,6 +19,7 @@ struct RailNumbers {
   SharedNumber bytes_received;
   SharedNumber chunks_returned;    // not acknowledged when their flow died
   SharedNumber chunks_overdue;     // not acknowledged in time, and sent over another flow, too
+  SharedNumber segments_resent;    // by TCP, as it told at each look; native flows that send
   SharedNumber flow_failures;      // of flows that this node sends on, as all below
   SharedNumber flow_replacements;  // opened again because they were slow
 
@@ -27,7 +28,8 @@ struct RailNumbers {
   SharedNumber flows_failed;
   // As they were when the link last looked (SilentFlows::kLookEveryMs).
   SharedNumber unacknowledged_bytes;
-  SharedNumber oldest_ns;  // how long ago the oldest chunk on its way was sent
+  SharedNumber oldest_ns;           // how long ago the oldest chunk on its way was sent
+  SharedNumber path_round_trip_ns;  // the longest of any flow, by TCP; 0: not known
 };
 
 // What one I/O loop has to do with another node, for metrics: its link there, and the flows that

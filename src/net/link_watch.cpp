@@ -85,6 +85,11 @@ void LinkWatch::show_traffic(bool is_quiet) {
     const OutgoingFlow& flow = *flows_[index]->flow();
     LinkStatus::Rail& rail = rails[index % rails.size()];
     rail.unacknowledged_bytes += flow.unacknowledged_bytes();
+    if (const auto socket = flow.socket_state()) {
+      rail.path_round_trip_ns = std::max(rail.path_round_trip_ns, socket->round_trip_ns);
+      flows_[index]->numbers().segments_resent.add(
+          flows_[index]->flow()->take_segments_resent(*socket));
+    }
     if (const uint64_t sent_at_ns = flow.oldest_sent_at_ns(); sent_at_ns != 0)
       rail.oldest_ns = std::max(rail.oldest_ns, now_ns - sent_at_ns);
     if (const double rate = flow.bytes_per_second(); rate > 0)
@@ -94,6 +99,7 @@ void LinkWatch::show_traffic(bool is_quiet) {
     RailNumbers& numbers = numbers_.rail_of(static_cast<uint16_t>(rail));
     numbers.unacknowledged_bytes.set(rails[rail].unacknowledged_bytes);
     numbers.oldest_ns.set(rails[rail].oldest_ns);
+    numbers.path_round_trip_ns.set(rails[rail].path_round_trip_ns);
   }
   numbers_.show_rates(std::move(rates));
   numbers_.queued_bytes.set(queue_.bytes());

@@ -81,6 +81,10 @@ class OutgoingFlow final : public Flow {
   uint32_t largest_unacknowledged() const;
   // Likewise, of those that were acknowledged since the last call.
   uint32_t take_largest_acknowledged() { return std::exchange(largest_acknowledged_, 0); }
+  // What TCP has sent again since the last call, where it tells.
+  uint64_t take_segments_resent(const SocketState& state) {
+    return state.segments_resent - std::exchange(segments_resent_, state.segments_resent);
+  }
   // Asks the other side for an acknowledgement, unless something is on its way anyway.
   void prove();
   // For the last time: breaks the connection, settles what was acknowledged and hands back the
@@ -126,6 +130,7 @@ class OutgoingFlow final : public Flow {
   uint64_t unacknowledged_bytes_ = 0;
   uint64_t bytes_sent_ = 0;
   uint32_t largest_acknowledged_ = 0;
+  uint64_t segments_resent_ = 0;
   SystemClock clock_;
   DeliveryRate rate_;
   RoundTrip round_trip_;

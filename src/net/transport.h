@@ -65,6 +65,9 @@ struct FlowStatus {
   std::string error;            // of the last failure, of a flow that we send on
   uint64_t round_trip_ns = 0;   // from sending a chunk to its acknowledgement; 0: not known
   double bytes_per_second = 0;  // what it delivers, of a flow that we send on; 0: not known
+  // By TCP, of a native flow: without what keeps either daemon busy; 0: not known.
+  uint64_t path_round_trip_ns = 0;
+  uint64_t segments_resent = 0;  // since it was opened
   // How long ago it has failed last, and was opened again because it was slow; 0: never.
   uint64_t failed_ago_ns = 0;
   uint64_t replaced_ago_ns = 0;
@@ -84,6 +87,7 @@ struct LinkStatus {
     uint64_t bytes_received = 0;
     uint64_t chunks_returned = 0;  // not acknowledged when their flow died: they go over others
     uint64_t chunks_overdue = 0;   // not acknowledged in time, and sent over another flow, too
+    uint64_t segments_resent = 0;  // by TCP; native flows that this node sends on
     // These and all below count the flows that this node sends on.
     uint64_t flow_failures = 0;
     uint64_t flow_replacements = 0;  // opened again because they were slow
@@ -92,8 +96,9 @@ struct LinkStatus {
     uint64_t flows_failed = 0;  // they wait for their next try, or for the rail
     // As the last look found it, at most a tenth of a second ago while anything is on its way.
     uint64_t unacknowledged_bytes = 0;
-    uint64_t oldest_ns = 0;          // how long ago the oldest chunk on its way was sent
-    std::vector<double> flow_rates;  // bytes per second, ascending; of flows that are known to
+    uint64_t oldest_ns = 0;           // how long ago the oldest chunk on its way was sent
+    uint64_t path_round_trip_ns = 0;  // the longest of any flow, by TCP; 0: not known
+    std::vector<double> flow_rates;   // bytes per second, ascending; of flows that are known to
 
     bool is_sent_on() const { return flows_open + flows_opening + flows_failed != 0; }
   };

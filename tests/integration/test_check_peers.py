@@ -153,7 +153,7 @@ def test_ports_of_flows_that_are_closed(cluster_of):
         code, (peer,) = checks(here, there.address)
     assert code == 1
     assert list(bad(peer)) == ["flows"]
-    assert "UCX_TCP_PORT_RANGE" in bad(peer)["flows"]
+    assert "transport.port" in bad(peer)["flows"]
 
 
 @needs_nobody

@@ -20,7 +20,7 @@ std::optional<SocketState> read_socket_state(int socket) {
   SocketState state;
   state.round_trip_ns = uint64_t{info.tcpi_rtt} * 1000;
   state.bytes_per_second = info.tcpi_delivery_rate;
-  state.segments_sent_again = info.tcpi_total_retrans;
+  state.segments_resent = info.tcpi_total_retrans;
   int unacknowledged = 0;
   if (::ioctl(socket, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0)
     state.unacknowledged_bytes = static_cast<uint64_t>(unacknowledged);

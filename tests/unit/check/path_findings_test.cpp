@@ -149,7 +149,7 @@ TEST(PathFindings, FlowsMustOpenInBothDirections) {
   facts.one_to_there = facts.one_to_here = facts.all_to_there = facts.all_to_here = std::nullopt;
   expect_bad(
       facts, "flows",
-      AllOf(HasSubstr("from node 'b' to here: not done within"), HasSubstr("UCX_TCP_PORT_RANGE")));
+      AllOf(HasSubstr("from node 'b' to here: not done within"), HasSubstr("transport.port")));
 }
 
 TEST(PathFindings, ADirectionThatIsMuchSlowerIsNamed) {

@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "net/transport_testing.h"
 #include "net/ucx/ucx_endpoint.h"
 #include "net/ucx/ucx_settings.h"
 #include "net/ucx/ucx_worker.h"
-#include "net/transport_testing.h"
 
 namespace braid::testing {
 namespace {

@@ -11,6 +11,12 @@
 namespace braid::testing {
 namespace {
 
+TransportOptions ucx_options() {
+  auto options = TwoNodes::default_options();
+  options.tcp = TcpTransport::Ucx;
+  return options;
+}
+
 // One end of a flow that waits for the other.
 struct WaitingFlow {
   std::vector<uint8_t> worker_address;
@@ -105,8 +111,8 @@ void expect_link_works(TwoNodes& nodes, uint64_t first) {
   EXPECT_EQ(nodes.b->sink.arrived.size(), 100u);
 }
 
-TEST(Strangers, AChunkWithAWrongTokenIsDroppedAndCounted) {
-  TwoNodes nodes;
+TEST(UcxStrangers, AChunkWithAWrongTokenIsDroppedAndCounted) {
+  TwoNodes nodes(ucx_options());
   Stranger stranger(waiting_flow(nodes));
   const std::vector<uint8_t> payload(100, 1);
   const auto header = forged_header(100);
@@ -138,8 +144,8 @@ bool is_connected(const Fd& socket) {
 }
 
 // A flow is opened again on a link whose chunks somebody has heard.
-TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
-  auto options = TwoNodes::default_options();
+TEST(UcxStrangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
+  auto options = ucx_options();
   options.open_timeout_ms = 120'000;
   OpenNodes nodes(options);
   expect_link_works(nodes, 0);
@@ -165,8 +171,8 @@ TEST(Strangers, WhoHasHeardAChunkProvesNothingWithItsToken) {
   }
 }
 
-TEST(Strangers, TokensOfChunksAreNewWithEachGenerationOfAFlow) {
-  OpenNodes nodes;
+TEST(UcxStrangers, TokensOfChunksAreNewWithEachGenerationOfAFlow) {
+  OpenNodes nodes(ucx_options());
   expect_link_works(nodes, 0);
   const std::set<uint64_t> before = std::exchange(nodes.b->sink.tokens, {});
   shut_all_connections();
@@ -208,12 +214,12 @@ void say(const std::vector<Fd>& strangers, const std::vector<uint8_t>& words) {
     ::send(stranger.get(), words.data(), words.size(), MSG_NOSIGNAL);
 }
 
-TEST(Strangers, WhoConnectsWhileFlowsAreOpenedWritesNothingIntoOurMemory) {
+TEST(UcxStrangers, WhoConnectsWhileFlowsAreOpenedWritesNothingIntoOurMemory) {
   static uint64_t treasure;
   treasure = 1;
   const auto words = spoken_to_ucx(kPutRequest, kPutHeaderBytes,
                                    PutRequest{reinterpret_cast<uint64_t>(&treasure), 8, 1, 666});
-  TwoNodes nodes;
+  TwoNodes nodes(ucx_options());
   std::optional<Status> outcome;
   nodes.a->transport().open_link(nodes.b->id(), [&](Status status) { outcome = status; });
   ASSERT_TRUE(nodes.run_until([&] { return listening_sockets().size() == 8; }));
@@ -232,8 +238,8 @@ TEST(Strangers, WhoConnectsWhileFlowsAreOpenedWritesNothingIntoOurMemory) {
   EXPECT_EQ(treasure, 1u);
 }
 
-TEST(Strangers, NobodyCanConnectToThePortsOfOpenFlows) {
-  OpenNodes nodes;
+TEST(UcxStrangers, NobodyCanConnectToThePortsOfOpenFlows) {
+  OpenNodes nodes(ucx_options());
   const auto ports = listening_sockets();
   ASSERT_EQ(ports.size(), 8u) << "four flows, both ends";
   for (const int port : ports) {
