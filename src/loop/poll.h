@@ -26,6 +26,10 @@ class Poll {
 
   void start(int events, std::function<void(int)> callback) {
     callback_ = std::make_shared<std::function<void(int)>>(std::move(callback));
+    change(events);
+  }
+  // Watches for other events from now on, with the same callback.
+  void change(int events) {
     uv_poll_start(handle_.get(), events, [](uv_poll_t* poll, int status, int ready) {
       const auto keep = static_cast<Poll*>(poll->data)->callback_;
       (*keep)(status < 0 ? status : ready);

@@ -31,7 +31,7 @@ MessageReader::Outcome MessageReader::read(int socket, ReadBuffer& buffer) {
   size_t count = 0;
   size_t placed = 0;  // bytes of parts[0] that are not in the buffer
   if (state_ == State::Store || state_ == State::Whole) {
-    uint8_t* const place = state_ == State::Store ? intake_.store_at : whole_.get();
+    uint8_t* const place = state_ == State::Store ? intake_.store_at : whole_.data();
     placed = payload_left();
     parts[count++] = {place + taken_, placed};
   }
@@ -136,7 +136,7 @@ void MessageReader::begin_intake() {
       return;
     case ChunkIntake::How::Whole:
       state_ = State::Whole;
-      whole_ = std::make_unique_for_overwrite<uint8_t[]>(payload_bytes_);
+      if (whole_.size() < payload_bytes_) whole_.resize(payload_bytes_);
       return;
   }
 }
@@ -152,7 +152,7 @@ std::span<const uint8_t> MessageReader::take_payload(std::span<const uint8_t> by
       note_taken(next.size());
       break;
     case State::Whole:
-      std::memcpy(whole_.get() + taken_, next.data(), next.size());
+      std::memcpy(whole_.data() + taken_, next.data(), next.size());
       note_taken(next.size());
       break;
     case State::Drop:
@@ -184,8 +184,7 @@ void MessageReader::note_taken(size_t bytes) {
 void MessageReader::end_payload() {
   const State state = std::exchange(state_, State::Header);
   if (state == State::Whole) {
-    const auto whole = std::move(whole_);
-    handler_.on_message(header(), {whole.get(), payload_bytes_}, true);
+    handler_.on_message(header(), std::span(whole_).first(payload_bytes_), true);
   } else {
     handler_.on_message_taken(header(), payload_bytes_, state == State::Drop);
   }

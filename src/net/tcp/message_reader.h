@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
+#include <vector>
 
 #include "net/flow_channel.h"
 
@@ -60,10 +60,10 @@ class MessageReader {
   State state_ = State::Header;
   std::array<uint8_t, kHeaderBytesMax> header_{};
   size_t header_taken_ = 0;
-  uint32_t payload_bytes_ = 0;        // of the message that is being read, or of the last one
-  size_t taken_ = 0;                  // of them; Fold: without the rest
-  ChunkIntake intake_;                // of that message
-  std::unique_ptr<uint8_t[]> whole_;  // State::Whole
+  uint32_t payload_bytes_ = 0;  // of the message that is being read, or of the last one
+  size_t taken_ = 0;            // of them; Fold: without the rest
+  ChunkIntake intake_;          // of that message
+  std::vector<uint8_t> whole_;  // State::Whole; what it has room for stays
   std::array<uint8_t, ChunkSink::kPieceBytes> rest_{};  // State::Fold: less than a piece has come
   size_t rest_bytes_ = 0;
 };

@@ -28,6 +28,13 @@ iovec as_iovec(std::span<const uint8_t> part) {
 
 void SendQueue::push(std::span<const uint8_t> header, std::span<const uint8_t> payload,
                      uint64_t token) {
+  if (empty()) {
+    messages_.clear();
+    first_ = 0;
+  } else if (messages_.size() == messages_.capacity() && first_ > 0) {
+    messages_.erase(messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(first_));
+    first_ = 0;
+  }
   messages_.push_back({header, payload, token});
 }
 
@@ -35,8 +42,8 @@ ssize_t SendQueue::send_some(int socket) {
   std::array<iovec, 2 * kMessagesAtOnce> parts{};
   size_t count = 0;
   size_t sent = sent_;
-  const size_t messages = std::min(messages_.size(), kMessagesAtOnce);
-  for (size_t at = 0; at < messages; ++at) {
+  const size_t end = std::min(messages_.size(), first_ + kMessagesAtOnce);
+  for (size_t at = first_; at < end; ++at) {
     for (const auto& part : {messages_[at].header, messages_[at].payload}) {
       const auto rest = rest_of(part, sent);
       if (!rest.empty()) parts[count++] = as_iovec(rest);
@@ -48,8 +55,8 @@ ssize_t SendQueue::send_some(int socket) {
   return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-SendQueue::Outcome SendQueue::flush(int socket, const Done& done) {
-  while (!messages_.empty()) {
+SendQueue::Outcome SendQueue::flush(int socket, Owner& owner) {
+  while (!empty()) {
     const ssize_t sent = send_some(socket);
     if (sent < 0) {
       if (errno == EINTR) continue;
@@ -58,14 +65,13 @@ SendQueue::Outcome SendQueue::flush(int socket, const Done& done) {
       return Outcome::Failed;
     }
     sent_ += static_cast<size_t>(sent);
-    while (!messages_.empty()) {
-      const Message& first = messages_.front();
+    while (!empty()) {
+      const Message first = messages_[first_];
       const size_t bytes = first.header.size() + first.payload.size();
       if (sent_ < bytes) break;
       sent_ -= bytes;
-      const uint64_t token = first.token;
-      messages_.pop_front();
-      done(token);
+      ++first_;
+      owner.on_sent(first.token);
     }
   }
   return Outcome::Empty;

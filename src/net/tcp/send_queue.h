@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 
@@ -19,12 +18,15 @@ class SendQueue {
     Full,    // the socket has no room
     Failed,  // error() says why
   };
-  using Done = std::function<void(uint64_t token)>;
+  struct Owner {
+    virtual ~Owner() = default;
+    // The message's memory is not read any more. May push.
+    virtual void on_sent(uint64_t token) = 0;
+  };
 
   void push(std::span<const uint8_t> header, std::span<const uint8_t> payload, uint64_t token);
-  bool empty() const { return messages_.empty(); }
-  // `done` is told of each message whose memory is not read any more; it may push.
-  Outcome flush(int socket, const Done& done);
+  bool empty() const { return first_ == messages_.size(); }
+  Outcome flush(int socket, Owner& owner);
   const Status& error() const { return error_; }
 
  private:
@@ -36,8 +38,9 @@ class SendQueue {
 
   ssize_t send_some(int socket);
 
-  std::deque<Message> messages_;
-  size_t sent_ = 0;  // bytes of the first message
+  std::vector<Message> messages_;  // what it has room for stays
+  size_t first_ = 0;               // those before it are sent
+  size_t sent_ = 0;                // bytes of the first message
   Status error_;
 };
 

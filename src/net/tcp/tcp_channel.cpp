@@ -99,7 +99,7 @@ void TcpChannel::on_socket(int events) {
   if (events < 0 || (events & UV_READABLE) != 0) is_readable_ = true;
   if (is_full_ && (events < 0 || (events & UV_WRITABLE) != 0)) {
     is_full_ = false;
-    poll_->start(UV_READABLE, [this](int later) { on_socket(later); });
+    poll_->change(UV_READABLE);
   }
   handler_->on_work();
 }
@@ -110,7 +110,7 @@ void TcpChannel::finish_connecting() {
   if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
   if (error != 0) return fail(Status::from_errno(error, "cannot reach the other node"));
   is_connected_ = true;
-  poll_->start(UV_READABLE, [this](int events) { on_socket(events); });
+  poll_->change(UV_READABLE);
   greet();
   handler_->on_connected();
 }
@@ -136,18 +136,20 @@ bool TcpChannel::progress() {
   return read() || has_sent;
 }
 
-// True: some was sent.
+void TcpChannel::on_sent(uint64_t token) {
+  if (token != kGreetingToken) handler_->on_send_done(token, Status::ok());
+}
+
+// True: some was sent, and there may be more.
 bool TcpChannel::flush() {
   if (queue_.empty() || is_full_) return false;
-  const auto outcome = queue_.flush(socket_.get(), [this](uint64_t token) {
-    if (token != kGreetingToken) handler_->on_send_done(token, Status::ok());
-  });
+  const auto outcome = queue_.flush(socket_.get(), *this);
   switch (outcome) {
     case SendQueue::Outcome::Empty:
       return false;
     case SendQueue::Outcome::Full:
       is_full_ = true;
-      poll_->start(UV_READABLE | UV_WRITABLE, [this](int events) { on_socket(events); });
+      poll_->change(UV_READABLE | UV_WRITABLE);
       return false;
     case SendQueue::Outcome::Failed:
       fail(queue_.error());

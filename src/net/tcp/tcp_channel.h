@@ -29,7 +29,7 @@ namespace braid {
 //
 // So a flow is open one round trip after TCP's own. Messages follow each other as bytes, the header
 // first.
-class TcpChannel final : public FlowChannel {
+class TcpChannel final : public FlowChannel, private SendQueue::Owner {
  public:
   // All but `request` outlive the channel.
   TcpChannel(Loop& loop, const TcpRail& rail, FlowListener& listener, ReadBuffer& buffer,
@@ -60,6 +60,7 @@ class TcpChannel final : public FlowChannel {
   bool read();
   bool read_answer();
   void fail(const Status& error);
+  void on_sent(uint64_t token) override;
 
   Loop& loop_;
   const TcpRail& rail_;
