@@ -80,7 +80,7 @@ newer_ucx() { # VERSION
     record "$name" 0 0 1 $((SECONDS - start))
     return
   fi
-  run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/release/bin/net_test --gtest_filter=@tests@ \
+  BRAID_TEST_TCP=ucx run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/release/bin/net_test --gtest_filter=@tests@ \
     --gtest_output=xml:@junit@
 }
 
@@ -153,6 +153,7 @@ if build release; then
   is_built=1
   unit_tests release 600
   integration_run "integration release" 1800
+  BRAID_TEST_TCP=ucx integration_run "integration over UCX" 900 -m transports
   pytest_run "python newest torch" 1800 "$python" tests/python "${two_files_at_once[@]}"
   check "tidy" 2400 scripts/tidy build/release
 fi

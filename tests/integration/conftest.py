@@ -30,6 +30,7 @@ WHEEL_S = 400
 def pytest_configure(config: pytest.Config) -> None:
     for mark in (
         "sanitized: memory or threads can go wrong here; a usual check runs it under the sanitizers, too",
+        "transports: of flows and what becomes of them; a check runs it over UCX, too",
         "plain: not this one of such a file: it waits long, for what others of the file do in less time",
     ):
         config.addinivalue_line("markers", mark)

@@ -76,7 +76,7 @@ class MadeUp:
             "version": "0.1.0", "node": {"name": "node-0", "id": "00000000000000ff", "address": "192.0.2.1"},
             "uptime_seconds": self.uptime, "polling": {"mode": "adaptive", "seconds": 12.0},
             "processor": {"seconds": self.uptime * 0.31, "wait_seconds": self.uptime * 0.02},
-            "transport": "UCX 1.13.1, tcp on eth0 and eth1, 64 flows per link and I/O loop",
+            "transport": "TCP on eth0, eth1, 64 flows per link and I/O loop",
             "rails": ["eth0", "eth1"], "rails_down": ["eth1"], "flows": [self.flow(*one) for one in ways],
             "jobs": [self.job(i, name) for i, name in enumerate(self.names)], "jobs_hidden": 2,
             "peers": [{"name": peer, "address": "192.0.2.9", "port": 7410} for peer in self.peers],

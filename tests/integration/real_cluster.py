@@ -46,6 +46,8 @@ LOOP_HELD_UP = re.compile(r"loop '[^']+' was held up for .*")
 PR_SET_PDEATHSIG = 1
 # For daemons that stand still for a moment.
 PEERS_WAIT = "control.peer_timeout_ms=600000"
+# The flows' tests run once more over UCX (scripts/check.sh).
+TRANSPORT = ("transport.tcp=ucx",) if os.environ.get("BRAID_TEST_TCP") == "ucx" else ()
 _job_numbers = itertools.count(1)
 
 
@@ -172,7 +174,7 @@ class Cluster:
         argv = [CLUSTER, "--nodes", str(nodes), "--daemon", daemon, "--timeout", "1500"]
         argv += ["--racks", str(racks)] if racks else []
         argv += ["--delay-ms", str(delay_ms)] if delay_ms else []
-        for setting in settings:
+        for setting in (*TRANSPORT, *settings):
             argv += ["--set", setting]
         # Outside of the cluster's directory, which goes with the cluster.
         self._logs = tempfile.TemporaryDirectory()

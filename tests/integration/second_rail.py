@@ -16,7 +16,7 @@ def two_rail_cluster(*settings: str) -> Iterator[Cluster]:
         for number, node in enumerate(cluster.nodes, 1):
             node.run("ip", "addr", "add", f"10.78.77.{number}/24", "dev", "eth1")
             node.run("ip", "link", "set", "eth1", "up")
-        for node in cluster.nodes:  # UCX knows devices with a carrier only
+        for node in cluster.nodes:  # a rail without a carrier comes later
             until(
                 lambda node=node: "UP" in node.run("ip", "-br", "link", "show", "eth1").split(), "the cable is in"
             )

@@ -9,7 +9,7 @@ import time
 import pytest
 from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
-pytestmark = [needs_daemons, pytest.mark.sanitized]
+pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 PEER_TIMEOUT_S = 5  # control.peer_timeout_ms
 # Holds everything that the trainer had open, as a data loader's worker does.

@@ -18,7 +18,7 @@ from real_cluster import (
     wait_until_running,
 )
 
-pytestmark = [needs_daemons, pytest.mark.sanitized]
+pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 FLOWS = 6
 CONTROL_PORT = 7410

@@ -10,7 +10,7 @@ from real_cluster import Cluster, Node, expect_to_go_on, needs_daemons, until, w
 from second_rail import two_rail_cluster
 from silent_network import CONTROL_PORT, dropped, skip_without_packet_filter
 
-pytestmark = [needs_daemons, pytest.mark.sanitized]
+pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 SETTINGS = (
     "transport.flows_per_link=4",

@@ -11,7 +11,7 @@ TWELVE_PORTS = "40000 40011"
 
 def test_variables_that_say_what_braid_sets_itself_are_ignored_and_named_in_one_line():
     foreign = {"UCX_TLS": "rc,sm", "UCX_NET_DEVICES": "mlx5_0:1", "UCX_IB_GID_INDEX": "3"}
-    with SingleDaemon(environment=foreign) as daemon:
+    with SingleDaemon("transport.tcp=ucx", environment=foreign) as daemon:
         lines = [line for line in daemon.said().splitlines() if "ignored in the environment" in line]
         assert len(lines) == 1, daemon.said()
         assert "UCX_TLS=rc,sm" in lines[0] and "UCX_NET_DEVICES=mlx5_0:1" in lines[0]
@@ -19,7 +19,7 @@ def test_variables_that_say_what_braid_sets_itself_are_ignored_and_named_in_one_
 
 
 def test_where_local_ports_run_out_the_log_names_their_range():
-    with Cluster(2, ("transport.flows_per_link=16", "debug.connect_timeout_ms=60000")) as cluster:
+    with Cluster(2, ("transport.tcp=ucx", "transport.flows_per_link=16", "debug.connect_timeout_ms=60000")) as cluster:
         for node in cluster.nodes:
             node.run("sysctl", "-qw", f"net.ipv4.ip_local_port_range={TWELVE_PORTS}")
         trainers = cluster.start(SUM_FOREVER)

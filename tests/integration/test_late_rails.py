@@ -8,7 +8,7 @@ import pytest
 from braid_build import ran
 from real_cluster import Cluster, end_running, needs_daemons, until, wait_until_running
 
-pytestmark = needs_daemons
+pytestmark = [needs_daemons, pytest.mark.transports]
 
 FOREVER = "sum_forever(open_job(), count=1_000_000)"
 FLOWS_PER_LINK = 8

@@ -8,7 +8,7 @@ import time
 import pytest
 from real_cluster import SUM_FOREVER, end_running, needs_daemons, until, wait_until_running
 
-pytestmark = [needs_daemons, pytest.mark.sanitized]
+pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 # Generous: what is tested is that an outage is no loss, and on a busy machine all takes longer.
 PATIENT = ("control.peer_timeout_ms=60000",)

@@ -14,7 +14,7 @@ from silent_network import (
 )
 from test_flows import data_connections, open_flows
 
-pytestmark = [needs_daemons, pytest.mark.sanitized]
+pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 # A job that stalls fails, long before the test's own patience ends.
 SETTINGS = (

@@ -9,7 +9,7 @@ import pytest
 from braid_build import IS_SANITIZED, PATIENCE_S, ran
 from real_cluster import SUM_FOREVER, Cluster, needs_daemons, until, wait_until_running
 
-pytestmark = [needs_daemons, pytest.mark.sanitized]
+pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 STRANGERS = str(FOLDER / "strangers.py")
@@ -118,8 +118,9 @@ class FlowAttack:
         self.process.wait(PATIENCE_S)
 
 
-def test_who_connects_while_flows_are_opened_does_not_reach_ucx():
-    settings = (f"transport.flows_per_link={FLOWS}", "debug.slow_flow_percent=0")
+@pytest.mark.parametrize("tcp", ["native", "ucx"])
+def test_who_connects_while_flows_are_opened_reaches_nothing(tcp):
+    settings = (f"transport.flows_per_link={FLOWS}", "debug.slow_flow_percent=0", f"transport.tcp={tcp}")
     for _ in range(ATTACKS):
         with Cluster(2, settings) as cluster:
             attacks = [FlowAttack(node) for node in cluster.nodes]

@@ -247,7 +247,8 @@ TEST(Transport, ASenderWithMoreLoopsThanTheReceiverFindsOneForEach) {
   auto offers = read_flow_open(open).value();
   offers.resize(1);
   offers[0].io_loop = 5;
-  write_flow_open(message, open.link_nonce(), 7, 4, 65536, "native", offers);
+  write_flow_open(message, open.link_nonce(), 7, 4, 65536,
+                  TwoNodes::default_options().transport_name(), offers);
   const size_t answers = nodes.b->control.sent.size();
   nodes.b->transport().on_control_message(nodes.a->control.self(),
                                           *proto::GetControlMessage(message.GetBufferPointer()));
