@@ -60,8 +60,9 @@ std::string flows_table(std::vector<DaemonStatus::Flow> flows) {
                     flow.bytes_per_second > 0 ? format_rate(flow.bytes_per_second) : "-",
                     flow.round_trip_ms > 0 ? format_time(flow.round_trip_ms / 1e3) : "-",
                     flow.path_round_trip_ms > 0 ? format_time(flow.path_round_trip_ms / 1e3) : "-",
-                    std::to_string(flow.segments_resent), format_amount(flow.bytes_sent),
-                    format_amount(flow.bytes_received), std::to_string(flow.failures)});
+                    flow.path_round_trip_ms > 0 ? std::to_string(flow.segments_resent) : "-",
+                    format_amount(flow.bytes_sent), format_amount(flow.bytes_received),
+                    std::to_string(flow.failures)});
   }
   return render_table(rows) + last_errors(flows);
 }

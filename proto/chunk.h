@@ -72,14 +72,14 @@ struct AckHeader {
 };
 static_assert(sizeof(AckHeader) == 24);
 
-// Of bytes that may be no header yet: how many bytes of payload they announce.
+// How many bytes of payload are announced by bytes that may be no header.
 inline uint32_t chunk_payload_bytes(std::span<const uint8_t> header) {
   uint32_t bytes = 0;
   std::memcpy(&bytes, header.data() + offsetof(ChunkHeader, bytes), sizeof(bytes));
   return bytes;
 }
 
-// Of bytes that were checked.
+// Bytes that were checked, as the header that they are.
 inline ChunkHeader chunk_header(std::span<const uint8_t> header) {
   ChunkHeader copied;
   std::memcpy(&copied, header.data(), sizeof(copied));

@@ -80,8 +80,8 @@ newer_ucx() { # VERSION
     record "$name" 0 0 1 $((SECONDS - start))
     return
   fi
-  BRAID_TEST_TCP=ucx run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/release/bin/net_test --gtest_filter=@tests@ \
-    --gtest_output=xml:@junit@
+  BRAID_TEST_TCP=ucx run_tests "$name" 300 gtest '*' scripts/with-ucx "$1" build/release/bin/net_test \
+    --gtest_filter=@tests@ --gtest_output=xml:@junit@
 }
 
 pytest_run() { # NAME SECONDS PYTHON FOLDER [PYTEST OPTION...]

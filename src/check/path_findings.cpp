@@ -128,10 +128,11 @@ PathFinding judge_flows(const PathFacts& facts) {
                        facts.to_here.flows);
   }
   if (!bad.empty()) {
-    return {"flows", false,
-            bad +
-                "; flows use TCP ports that the kernel chooses, or those from transport.port on: let "
-                "them through in both directions"};
+    return {
+        "flows", false,
+        bad +
+            "; flows use TCP ports that the kernel chooses, or those from transport.port on: let "
+            "them through in both directions"};
   }
   return {"flows", true,
           fmt::format("{} open to there, {} back",

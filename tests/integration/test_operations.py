@@ -155,7 +155,7 @@ def test_a_report_has_what_a_bug_report_needs_and_no_secrets(tmp_path):
         asked = [BRAIDCTL, "--socket", daemon.socket, "report"]
         text = ran(asked, env=environment)
         assert text.returncode == 0, text.stderr
-        for part in ("== versions", "braidd: ", "UCX ", "== limits", "of: braidd (process", "net.core.wmem_max: ",
+        for part in ("== versions", "braidd: ", "TCP on lo", "== limits", "of: braidd (process", "net.core.wmem_max: ",
                      "lo: 127.0.0.1, up, MTU ", "UCX_LOG_LEVEL: warn", f"page.access: {file} ({daemon.config}:",
                      f"source: {daemon.log_path}", "is ready"):  # fmt: skip
             assert part in text.stdout, part
@@ -242,7 +242,7 @@ def test_braidctl_shows_a_running_job(cluster_of):
     node = cluster.nodes[1]
     status = node.status()
     assert set(status["node"]) == {"name", "id", "address"} and status["node"]["name"] == "node1"
-    assert status["rails"] == ["eth0"] and "tcp on eth0" in status["transport"]
+    assert status["rails"] == ["eth0"] and "TCP on eth0" in status["transport"]
     assert {flow["direction"] for flow in status["flows"]} == {"in", "out"}
     assert {flow["state"] for flow in status["flows"]} == {"open"}
     assert {flow["peer"] for flow in status["flows"]} == {"node0"}
@@ -280,7 +280,7 @@ def metrics(node) -> dict[str, float]:
 
 # Series of GPUs, of codecs, of planned tensors, and of links that carry much.
 NOT_OF_EACH_JOB = re.compile(
-    "braid_(gpu|codec|job_(step|exposed|rank|finding|plan|iteration|tuning|work)|link_(slowest|median))"
+    "braid_(gpu|codec|job_(step|exposed|rank|finding|plan|iteration|tuning|work)|link_(slowest|median|path))"
 )
 
 

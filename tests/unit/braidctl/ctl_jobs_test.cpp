@@ -63,20 +63,21 @@ TEST(FindJobFacts, TheOnlyOneNeedsNoName) {
 
 TEST(FlowsTable, ShowsTheSlowestOfEachLinkFirst) {
   const std::vector<DaemonStatus::Flow> flows = {
-      {"b", "out", 0, 0, "eth0", "open", 1024, 10, 0, "", 0.4, 50e6},
+      {"b", "out", 0, 0, "eth0", "open", 1024, 10, 0, "", 0.4, 50e6, 0.2, 17},
       {"b", "out", 0, 1, "eth0", "open", 512, 10, 2, "flow 1: reset", 1.4, 10e6},
       {"a", "in", 0, 0, "eth0", "open", 0, 2048, 0, "", 0, 0}};
-  EXPECT_EQ(flows_table(flows),
-            "PEER  DIRECTION  RAIL  LOOP.FLOW  STATE  DELIVERS     ROUND TRIP  SENT     RECEIVED  "
-            "FAILURES\n"
-            "a     in         eth0  0.0        open   -            -           0 B      2.0 KiB   "
-            "0\n"
-            "b     out        eth0  0.1        open   0.08 Gbit/s  1.4 ms      512 B    10 B      "
-            "2\n"
-            "b     out        eth0  0.0        open   0.4 Gbit/s   0.4 ms      1.0 KiB  10 B      "
-            "0\n"
-            "\nwhat failed last:\n"
-            "  b flow 0.1: flow 1: reset\n");
+  EXPECT_EQ(
+      flows_table(flows),
+      "PEER  DIRECTION  RAIL  LOOP.FLOW  STATE  DELIVERS     ROUND TRIP  PATH    RESENT  SENT  "
+      "   RECEIVED  FAILURES\n"
+      "a     in         eth0  0.0        open   -            -           -       -       0 B   "
+      "   2.0 KiB   0\n"
+      "b     out        eth0  0.1        open   0.08 Gbit/s  1.4 ms      -       -       512 B "
+      "   10 B      2\n"
+      "b     out        eth0  0.0        open   0.4 Gbit/s   0.4 ms      0.2 ms  17      1.0 Ki"
+      "B  10 B      0\n"
+      "\nwhat failed last:\n"
+      "  b flow 0.1: flow 1: reset\n");
   EXPECT_EQ(flows_table({}), "no flows to other nodes\n");
 }
 

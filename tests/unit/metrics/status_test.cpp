@@ -26,7 +26,8 @@ DaemonStatus sample() {
   gpu.processes = {{4711, 1024, "train", 0}};
   status.gpus = {gpu};
   status.gpus_silent_seconds = 12.5;
-  status.flows = {{"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2, "silent", 0.5, 0.25}};
+  status.flows = {
+      {"node-b", "out", 0, 1, "eth0", "open", 100, 7, 2, "silent", 0.5, 0.25, 0.125, 7}};
   status.jobs = {{"train",
                   3,
                   "running",
@@ -76,7 +77,8 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
     "gpus_silent_seconds": 12.5,
     "flows": [{"peer": "node-b", "direction": "out", "io_loop": 0, "flow": 1, "rail": "eth0",
                "state": "open", "bytes_sent": 100, "bytes_received": 7, "failures": 2,
-               "error": "silent", "round_trip_ms": 0.5, "bytes_per_second": 0.25}],
+               "error": "silent", "round_trip_ms": 0.5, "bytes_per_second": 0.25,
+               "path_round_trip_ms": 0.125, "segments_resent": 7}],
     "jobs": [{"name": "train", "epoch": 3, "state": "running", "world_size": 4, "weight": 2,
               "nodes": [{"name": "node-a", "address": "192.0.2.1", "ranks": [0, 1], "rack": "r7"}],
               "local_ranks": [{"rank": 0, "pid": 4711, "uid": 1000,

@@ -2,6 +2,7 @@
 #include "transport_testing.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include <linux/filter.h>

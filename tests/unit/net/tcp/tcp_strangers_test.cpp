@@ -128,7 +128,7 @@ TEST_F(TcpStrangers, ManySilentConnectionsHoldUpNobody) {
   EXPECT_EQ(strangers(), 0u) << "the kernel keeps what says nothing";
 }
 
-// Whoever holds a flow's key is a daemon, and may be broken.
+// A daemon, which holds the flow's key, may be broken.
 TEST_F(TcpStrangers, WhatIsNoChunkEndsTheConnectionAndIsCounted) {
   const FlowGreeting own = greeting();
   const Fd right = connect();
