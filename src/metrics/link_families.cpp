@@ -48,7 +48,7 @@ std::vector<MetricInfo> link_traffic_infos() {
        true,
        {"peer", "rail"},
        {},
-       "Segments that TCP has sent again: lost packets. Of native flows."},
+       "Segments of native flows that TCP has sent again: lost packets."},
   };
 }
 
@@ -71,8 +71,8 @@ std::vector<MetricInfo> link_load_infos() {
        false,
        {"peer", "rail"},
        {},
-       "The longest round trip of any flow as TCP measures it, while the link carries something. "
-       "Of native flows."},
+       "The longest round trip of any native flow as TCP measures it, while the link carries "
+       "something."},
       {Metric::LinkSlowestFlow,
        "braid_link_slowest_flow_bytes_per_second",
        false,
