@@ -122,7 +122,8 @@ class Node:
             self.signal(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Starts a killed daemon again, as it was started first."""
+        """Starts a killed daemon again, as it was started first. Its ports are free once it is gone."""
+        until(lambda: not self.is_alive(), f"the killed braidd of {self.name} is gone")
         self.stop_restarted()
         with open(self.log_path, "ab") as log:
             self._restarted = subprocess.Popen(
