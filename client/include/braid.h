@@ -157,6 +157,9 @@ BRAID_API int braid_leave(braid_job* job, const char* reason);
 
 BRAID_API uint32_t braid_rank(const braid_job* job);
 BRAID_API uint32_t braid_world_size(const braid_job* job);
+/** How many nodes the ranks are on. 0: the daemon is older than this call and does not say, or the
+ * job is not open yet. Since 0.1.1. */
+BRAID_API uint32_t braid_nodes(const braid_job* job);
 
 /** BRAID_OK while the job goes on, else what ended it, as every wait would say it: for a caller
  * that waits for another rank in some other way than by this library. Never blocks. Since 0.1.1. */

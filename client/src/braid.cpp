@@ -137,6 +137,8 @@ uint32_t braid_world_size(const braid_job* job) {
   return job == nullptr ? 0 : job->job->world_size();
 }
 
+uint32_t braid_nodes(const braid_job* job) { return job == nullptr ? 0 : job->job->nodes(); }
+
 int braid_register(braid_job* job, const braid_tensor_options* options, size_t tensor_count,
                    uint32_t* tensors) {
   return asking_job(job, [&](Job& self) {

@@ -48,6 +48,7 @@ Status Job::open_within(uint32_t timeout_ms, bool& is_new) {
   if (!opened) return {};
   opening_.reset();
   takes_work_ = opened->takes_work;
+  nodes_ = opened->nodes;
   tickets_.emplace(session_, timeouts_, registry_, rank_, std::move(*opened));
   device_.emplace(session_, timeouts_, registry_, rank_, *tickets_,
                   [this](const Status& failure) { fail(failure); });

@@ -47,6 +47,8 @@ class Job {
 
   uint32_t rank() const { return rank_.rank; }
   uint32_t world_size() const { return rank_.world_size; }
+  // When it is open. 0: the daemon does not say.
+  uint32_t nodes() const { return nodes_; }
 
   LastRefusal& refusal() { return refusal_; }
 
@@ -85,6 +87,7 @@ class Job {
   Registry registry_;
   std::optional<Opening> opening_;  // until it is open
   bool takes_work_ = false;         // the daemon may be told of placed work
+  uint32_t nodes_ = 0;              // 0: the daemon does not say
   LastRefusal refusal_;
   std::optional<Tickets> tickets_;  // from then on, as the next one
   std::optional<DeviceBuffers> device_;

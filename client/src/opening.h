@@ -36,6 +36,7 @@ struct Opened {
   SharedMemory results;
   RankBlocks blocks;
   bool takes_work = false;  // it may be told of placed work
+  uint32_t nodes = 0;       // 0: the daemon does not say
 };
 
 // A job on its way to being open: connect, ask the daemon, wait for the other ranks. One thread at

@@ -269,6 +269,7 @@ SIGNATURES = {
     "braid_check": (c_int, [c_void_p]),
     "braid_rank": (c_uint32, [c_void_p]),
     "braid_world_size": (c_uint32, [c_void_p]),
+    "braid_nodes": (c_uint32, [c_void_p]),
     "braid_register": (c_int, [c_void_p, POINTER(TensorOptions), c_size_t, POINTER(c_uint32)]),
     "braid_unregister": (c_int, [c_void_p, POINTER(c_uint32), c_size_t]),
     "braid_allocate": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),

@@ -99,6 +99,8 @@ class Job(RegisteringMixin, ResultsMixin, DeviceMixin, TellingMixin):
             self._library.braid_close(handle)
             raise
         self._handle = handle.value
+        # How many nodes the ranks are on; 0: the daemon is older and does not say.
+        self.nodes = self._library.braid_nodes(handle)
         add_open_job(handle.value, self._library)
 
     def _wait_until_open(

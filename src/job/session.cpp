@@ -64,7 +64,7 @@ void Session::open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const 
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
   const auto body = proto::CreateJobOpened(builder, epoch, results->size(), blocks,
-                                           static_cast<uint8_t>(polling_), true);
+                                           static_cast<uint8_t>(polling_), true, ring.nodes);
   const Fd done_wake = rings_->take_done_wake();
   const int fds[] = {results->fd_for_reader(), done_wake.get()};
   results_ = std::move(results);

@@ -23,6 +23,7 @@ TEST_F(OpenTest, OpensAndClosesAJob) {
   ASSERT_NE(job, nullptr);
   EXPECT_EQ(braid_rank(job), 0u);
   EXPECT_EQ(braid_world_size(job), 1u);
+  EXPECT_EQ(braid_nodes(job), 0u);  // such a daemon does not say
   EXPECT_EQ(braid_close(job), BRAID_OK);
 }
 
@@ -30,6 +31,16 @@ braid_job* start_job(const braid_job_options& options) {
   braid_job* job = nullptr;
   EXPECT_EQ(braid_open_start(&options, &job), BRAID_OK) << braid_error_message();
   return job;
+}
+
+TEST_F(OpenTest, SaysHowManyNodesAJobHas) {
+  start_daemon({.nodes = 3});
+  braid_job* job = start_job(job_options());
+  EXPECT_EQ(braid_nodes(job), 0u);
+  int done = 0;
+  while (done == 0) ASSERT_EQ(braid_open_wait(job, 1, &done), BRAID_OK) << braid_error_message();
+  EXPECT_EQ(braid_nodes(job), 3u);
+  EXPECT_EQ(braid_close(job), BRAID_OK);
 }
 
 TEST_F(OpenTest, OpensAJobInPieces) {

@@ -231,7 +231,7 @@ void TestDaemon::open_job(Session& session, const proto::OpenJob& open, std::vec
   const int sent[] = {session.results.fd(), done_wake.get()};
   send(*session.connection, builder,
        proto::CreateJobOpenedDirect(builder, 1, options_.result_bytes, &options_.block_of_rank,
-                                    options_.polling, options_.takes_work),
+                                    options_.polling, options_.takes_work, options_.nodes),
        sent);
 }
 

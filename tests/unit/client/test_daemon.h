@@ -45,6 +45,7 @@ class TestDaemon final : public ClientHandler {
     uint8_t polling = 0;  // PollingMode, or what is none
     bool lets_poll = false;
     bool takes_work = false;
+    uint32_t nodes = 0;
   };
 
   // What clients have sent.

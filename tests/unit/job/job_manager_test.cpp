@@ -16,6 +16,7 @@ TEST_F(JobManagerTest, TrainersOfOneNodeReduceATensor) {
   constexpr uint64_t kCount = 1000;  // several units on both I/O loops
   open_job(2, kCount);
   EXPECT_EQ(trainers_[0]->epoch, 1u);
+  EXPECT_EQ(trainers_[0]->nodes, 1u);
   EXPECT_EQ(trainers_[1]->block_of_rank, (std::vector<uint32_t>{0, 1}));
   for (auto& trainer : trainers_) std::iota(trainer->floats(), trainer->floats() + kCount, 0.0f);
   trainers_[0]->submit(1, 0, 0);

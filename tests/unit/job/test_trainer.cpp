@@ -212,6 +212,7 @@ void TestTrainer::handle(const proto::ClientMessage& message, std::vector<Fd> fd
   if (const auto* opened = message.body_as_JobOpened()) {
     is_open = true;
     takes_work = opened->takes_work();
+    nodes = opened->nodes();
     epoch = opened->epoch();
     block_of_rank.assign(opened->block_of_rank()->begin(), opened->block_of_rank()->end());
     ASSERT_EQ(fds.size(), 2u);

@@ -79,6 +79,7 @@ class TestTrainer {
 
   bool is_open = false;
   bool takes_work = false;  // the daemon wants to be told
+  uint32_t nodes = 0;       // of the job, as the daemon says
   bool has_left = false;
   bool was_closed = false;  // by the daemon
   uint32_t epoch = 0;
