@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from braid import Memory  # noqa: E402
-from braid.torch.operations import devices, engine, work  # noqa: E402
+from braid.torch.operations import devices, packing, work  # noqa: E402
 
 pytestmark = pytest.mark.once
 
@@ -73,7 +73,7 @@ def test_results_are_there_on_return_whoever_looks_at_them(log):
     torch.frombuffer(raw, dtype=torch.float32).copy_(torch.arange(6.0))
     first = OnGpu(log.events, torch.zeros(2))
     turned = OnGpu(log.events, torch.zeros(2, 2).t(), DEVICES[1])
-    engine.scatter_to(memory.address, [first, turned])
+    packing.scatter_to(memory.address, [first, turned])
     assert first.values.tolist() == [0, 1] and turned.values.tolist() == [[2, 3], [4, 5]]
     assert log.events == [("write", 0), ("write", 1), ("synchronize", 0), ("synchronize", 1)]
 
@@ -83,7 +83,7 @@ def test_one_contiguous_result_is_there_on_return(log):
     torch.frombuffer(raw, dtype=torch.float32).copy_(torch.tensor([3.0, 4.0]))
     job = SimpleNamespace(result_address=lambda ticket: (memory.address, 8))
     output = OnGpu(log.events, torch.zeros(2))
-    engine.unpack_whole([output])(job, 1)
+    packing.unpack_whole([output])(job, 1)
     assert output.values.tolist() == [3, 4]
     assert log.events == [("write", 0), ("synchronize", 0)]
 
@@ -94,7 +94,7 @@ def test_blocks_of_ranks_are_there_on_return(log):
         torch.frombuffer(raw, dtype=torch.float32).fill_(rank + 1)
     job = SimpleNamespace(result_address_of_rank=lambda ticket, rank: (memories[rank][0].address, 8))
     outputs = [[OnGpu(log.events, torch.zeros(2))] for _ in range(2)]
-    engine.unpack_by_rank(outputs)(job, 1)
+    packing.unpack_by_rank(outputs)(job, 1)
     assert [blocks[0].values.tolist() for blocks in outputs] == [[1, 1], [2, 2]]
     assert log.events == [("write", 0), ("write", 0), ("synchronize", 0)]
 
@@ -104,7 +104,7 @@ def test_inputs_are_there_before_they_are_submitted(log):
     taken = []
     place = SimpleNamespace(take=lambda nbytes: taken.append(nbytes) or memory)
     inputs = [torch.tensor([1.0]), OnGpu(log.events, torch.zeros(0)), OnGpu(log.events, torch.ones(3))]
-    assert engine.pack(place, inputs) is memory
+    assert packing.pack(place, inputs) is memory
     assert torch.frombuffer(raw, dtype=torch.float32).tolist() == [1, 1, 1, 1]
     assert taken == [16]
     assert log.events == [("read", 0)]
@@ -121,7 +121,7 @@ def test_a_buffer_whose_copy_fails_is_given_back():
     given = SimpleNamespace(is_cuda=True, device=DEVICES[0], nbytes=16, dtype=torch.float32)
     given.shape, given.detach = (4,), fail
     with pytest.raises(RuntimeError, match="illegal memory access"):
-        engine.pack(place, [given])
+        packing.pack(place, [given])
     assert back == [memory]
 
 

@@ -100,6 +100,7 @@ class ThreadJob:
     socket_path = None
     master_address = "127.0.0.1"
     is_open = True
+    nodes = 1  # Each of its tensors is one operation.
     arena_is_full = False
     streams_can_wait = True  # Otherwise threads wait, and queue the copies of results.
 

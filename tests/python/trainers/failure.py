@@ -31,6 +31,25 @@ def asynchronous(step: int) -> None:
         work.wait()
 
 
+class InPieces:
+    """A large tensor, of which the victim gives some pieces."""
+
+    def __init__(self) -> None:
+        self.tensor = torch.ones(5_000_000)
+
+    def __call__(self, step: int) -> None:
+        if step == LAST_STEP:
+            job = dist.distributed_c10d._get_default_group().engine.job
+            submit = job.submit_raw
+            given = iter((submit, submit))
+
+            def submit_some(*arguments: Any) -> int:
+                return next(given, end_victim)(*arguments) or submit(*arguments)
+
+            job.submit_raw = submit_some
+        dist.all_reduce(self.tensor)
+
+
 class Ddp:
     def __init__(self) -> None:
         self.model = DistributedDataParallel(torch.nn.Linear(100, 100))
@@ -118,6 +137,7 @@ def main() -> None:
     work = {
         "plain": lambda: plain,
         "asynchronous": lambda: asynchronous,
+        "in pieces": InPieces,
         "ddp": Ddp,
         "sharded": sharded,
         "half submitted": half_submitted,
@@ -128,7 +148,7 @@ def main() -> None:
     work(0)
     try:
         for step in range(1, 1000):
-            if step == LAST_STEP and not sys.argv[1].startswith("half submitted"):
+            if step == LAST_STEP and not sys.argv[1].startswith(("half submitted", "in pieces")):
                 end_victim()
             work(step)
     except RuntimeError as error:

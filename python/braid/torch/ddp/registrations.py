@@ -21,7 +21,8 @@ import torch
 
 from braid import DType, Reduction
 from braid.torch.ddp.planned_tensors import Member
-from braid.torch.operations.engine import ALL_REDUCE, Engine, unpack_whole
+from braid.torch.operations.engine import ALL_REDUCE, Engine
+from braid.torch.operations.packing import unpack_whole
 from braid.torch.operations.work import BraidWork
 from braid.torch.planned.tensors import register, unregister
 

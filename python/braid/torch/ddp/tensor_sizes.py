@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from braid import DType, Reduction
-from braid.torch.operations.engine import ALL_REDUCE, BROADCAST, unpack_whole
+from braid.torch.operations.engine import ALL_REDUCE, BROADCAST
+from braid.torch.operations.packing import unpack_whole
 from braid.torch.operations.work import BraidWork
 
 _log = logging.getLogger("braid")

@@ -28,8 +28,9 @@ from braid.torch.operations import engine as _engine
 from braid.torch.operations.callbacks import current_origin
 from braid.torch.operations.carriage import Carriage, carriage_of_reduction, refuse_sparse
 from braid.torch.operations.device_operations import Collective
-from braid.torch.operations.engine import Engine, Unpack, unpack_by_rank, unpack_whole
+from braid.torch.operations.engine import Engine
 from braid.torch.operations.flight_record import Entry
+from braid.torch.operations.packing import Unpack, unpack_by_rank, unpack_whole
 from braid.torch.operations.profiling import ENDS_IN_ANY_THREAD, NAMES, ProfiledWork, is_profiling
 from braid.torch.operations.work import BraidWork, FutureWork, WorkList, finished, handed_out
 
@@ -185,13 +186,10 @@ class CarryingMixin:
                 work = BraidWork(value) if profiled is None else profiled
                 if entry is not None:
                     work.is_recorded_by(entry)
-                self.engine.run(
-                    collective, dtype, count, [packable(tensor) for tensor in inputs],
-                    self._unpack(collective, outputs, on), work,
-                    reduction=reduction, root=root, timeout_ms=timeout_ms, splits=splits,
-                    meanwhile=meanwhile, wait=wait or bool(on),
-                )  # fmt: skip
-                devices.cuda.hold(on)
+                self._start(
+                    collective, dtype, count, [packable(tensor) for tensor in inputs], outputs, on,
+                    work, wait or bool(on), reduction, root, timeout_ms, splits, meanwhile,
+                )
         except Exception as error:
             if entry is not None:
                 entry.end(error)
@@ -199,6 +197,27 @@ class CarryingMixin:
         if profiled is not None:
             profiled.call_ends()
         return work
+
+    def _start(
+        self, collective: int, dtype: int, count: int, inputs: Any, outputs: Any, on: Any,
+        work: BraidWork, wait: bool, reduction: int, root: int, timeout_ms: int, splits: Any,
+        meanwhile: Any,
+    ) -> None:  # fmt: skip
+        """Through the arena."""
+        pieces = self.engine.cuts.pieces_of(collective, dtype, count)
+        # Callbacks number what they start by the operations of scripts, and are on all ranks.
+        if pieces and current_origin() is None:
+            self.engine.run_in_pieces(
+                pieces, collective, dtype, inputs, flattened(outputs), work,
+                reduction=reduction, root=root, timeout_ms=timeout_ms, wait=wait,
+            )  # fmt: skip
+            return
+        self.engine.run(
+            collective, dtype, count, inputs, self._unpack(collective, outputs, on), work,
+            reduction=reduction, root=root, timeout_ms=timeout_ms, splits=splits,
+            meanwhile=meanwhile, wait=wait,
+        )  # fmt: skip
+        devices.cuda.hold(on)
 
     def _unpack(self, collective: int, outputs: Any, on_devices: Any) -> Unpack | None:
         if not outputs:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from ctypes import memmove
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 from weakref import WeakMethod
 
 import torch
@@ -21,15 +20,16 @@ from torch.distributed import DistBackendError
 
 from braid import BraidError, Collective, Job, Memory
 from braid._inputs import splits_of
-from braid.torch.operations import devices
 from braid.torch.operations.arena import Arena
 from braid.torch.operations.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.operations.completion import AnyOrderThread, CompletionThread
-from braid.torch.operations.device_copies import check_has_memory, memory_as
 from braid.torch.operations.device_operations import DeviceOperations
 from braid.torch.operations.failures import as_distributed, refuse_handlers
 from braid.torch.operations.flight_record import GroupRecord
+from braid.torch.operations.in_pieces import CutOperation, InPieces, Way
 from braid.torch.operations.lent_memory import LentMemory
+from braid.torch.operations.packing import Outputs, Unpack, pack
+from braid.torch.operations.pieces import PIECES_MAX, Cuts, Piece
 from braid.torch.operations.streams import Streams
 from braid.torch.operations.tickets import Tickets
 from braid.torch.operations.work import BraidWork
@@ -39,10 +39,6 @@ _PIECE_MS = 100
 _JOIN_SECONDS = 10.0
 # Far below what libbraid takes, so that a script which never waits is slowed down, not refused.
 _IN_FLIGHT_MAX = 1024
-
-Outputs = Sequence[torch.Tensor]
-# Where a result goes: a tensor of the CPU that takes all of it, or what copies it from a ticket.
-Unpack = Union[torch.Tensor, Callable[[Job, int], None]]
 
 # Plain integers: enum members cost a conversion on every call.
 BARRIER = int(Collective.BARRIER)
@@ -103,14 +99,18 @@ class Engine:
         self.record = record
         self._timeout_seconds = timeout_seconds
         self.arena = Arena(job)
+        self.cuts = Cuts(job.world_size, job.nodes)
+        self._way = Way(job, self.arena, self.wait)
         self.tickets = Tickets()
-        self.sequence = 0
+        self.sequence = 0  # How many operations the script has started.
+        self._step = 0
         self._streams = Streams(job)
         # Re-entrant, so that run() can tell that its own thread is in it already.
         self._lock = threading.RLock()
-        # Operations of the completion threads and of callers that wait themselves.
+        # Operations of the completion threads and of callers that wait themselves; each piece counts.
         self._in_flight = 0
-        self._one_ended = threading.Condition(self._lock)
+        # Another lock: while one thread copies pieces in, others see operations to their end.
+        self._one_ended = threading.Condition()
         self._completion = CompletionThread("braid-completion", self._complete)
         # What callbacks start is in another order on other ranks, and must not queue behind each
         # other: one rank's first may be what another rank can only start after its own first.
@@ -156,34 +156,68 @@ class Engine:
             memory = pack(self.arena, inputs) if inputs else None
             address = memory.address if memory else None
             to, from_ = self.splits_of(splits)
-            with self._lock:
-                self._make_room()
-                parent = current_origin()
-                if parent is None:
-                    origin = Origin(self.job.name, self.sequence)
-                    stream, step = self._streams.main, self.sequence
-                else:
-                    origin = parent.next_child()
-                    stream, step = self._streams.place_of(origin)
-                ticket = self.job.submit_raw(
-                    collective, stream, step, reduction, root, dtype, timeout_ms, count, address,
-                    to, from_,
-                )  # fmt: skip
-                if parent is None:
-                    self.sequence = step + 1
-                work.comes_from(origin, self.callbacks)
-                pending = Pending(ticket, memory, unpack, work, meanwhile)
-                if not wait:
-                    thread = self._completion if parent is None else self._nested
-                    thread.start()
-                    thread.put(pending)
-                self._in_flight += 1
+            self._make_room(1)
+            try:
+                with self._lock:
+                    parent = current_origin()
+                    origin, stream, step = self._place_of(parent)
+                    ticket = self.job.submit_raw(
+                        collective, stream, step, reduction, root, dtype, timeout_ms, count,
+                        address, to, from_,
+                    )  # fmt: skip
+                    if parent is None:
+                        self.sequence += 1
+                        self._step = step + 1
+                    work.comes_from(origin, self.callbacks)
+                    pending = Pending(ticket, memory, unpack, work, meanwhile)
+                    if not wait:
+                        self._put(pending, parent)
+            except BaseException:
+                self.leave()
+                raise
         except BraidError as error:
             if memory is not None:
                 self.arena.give_back(memory)  # The daemon has not seen it.
             raise as_distributed(error) from error
         if meanwhile is not None:
             meanwhile()
+        if wait:
+            self._complete(pending)
+
+    def run_in_pieces(
+        self,
+        pieces: Sequence[Piece],
+        collective: int,
+        dtype: int,
+        inputs: Sequence[torch.Tensor],
+        outputs: Outputs,
+        work: BraidWork,
+        *,
+        reduction: int = 0,
+        root: int = 0,
+        timeout_ms: int = 0,
+        wait: bool = False,
+    ) -> None:
+        """The same for an operation that is cut. `inputs` are in the CPU's memory, `outputs` lie one after
+        the other in its result. Not for callbacks: their operations go as they are."""
+        refuse_handlers(self._lock, self.job.name)
+        operation = CutOperation(collective, dtype, reduction, root, timeout_ms)
+        pending = InPieces(self._way, operation, pieces, inputs, outputs, work)
+        self._make_room(pending.count)
+        try:
+            with self._lock:
+                work.comes_from(Origin(self.job.name, self.sequence), self.callbacks)
+                try:
+                    pending.submit(self._streams.main, self._step)
+                finally:
+                    if pending.has_begun:
+                        self.sequence += 1
+                        self._step += pending.count
+                if not wait:
+                    self._put(pending, None)
+        except BaseException:
+            self._abandon(pending)
+            raise
         if wait:
             self._complete(pending)
 
@@ -204,14 +238,14 @@ class Engine:
         if os.getpid() != self._pid:
             return  # A forked child has neither the thread nor the job.
         self.on_devices.finish(_JOIN_SECONDS)
-        with self._lock:
+        with self._one_ended:
             if self.closing:
                 return
             self.closing = True
         completing = (self._completion, self._nested, self.gradients)
         ended = [thread.close(_JOIN_SECONDS) for thread in completing]
         self.callbacks.close(_JOIN_SECONDS)
-        with self._lock:
+        with self._one_ended:
             idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)
             if not (idle and all(ended)):
                 return  # Somebody is stuck inside the library: closing under it would be worse.
@@ -221,17 +255,43 @@ class Engine:
             pass  # The daemon is gone: there is nothing left to leave.
         self.on_devices.let_go()
 
-    def _make_room(self) -> None:
-        """Waits until one more operation may be in flight. Holds the lock."""
+    def _make_room(self, count: int) -> None:
+        """Waits until so many more may be in flight, and lets them be."""
+        with self._one_ended:
+            self._refuse_destroyed()
+            if self._in_flight + count > _IN_FLIGHT_MAX and not self._one_ended.wait_for(
+                lambda: self._in_flight + count <= _IN_FLIGHT_MAX, self._timeout_seconds
+            ):
+                raise DistBackendError(
+                    f"none of {_IN_FLIGHT_MAX} operations of job {self.job.name} ended within "
+                    f"{self._timeout_seconds:g} s"
+                )
+            self._in_flight += count
+
+    def _refuse_destroyed(self) -> None:
         if self.closing:
             raise DistBackendError("the process group was destroyed")
-        if self._in_flight >= _IN_FLIGHT_MAX and not self._one_ended.wait_for(
-            lambda: self._in_flight < _IN_FLIGHT_MAX, self._timeout_seconds
-        ):
-            raise DistBackendError(
-                f"none of {_IN_FLIGHT_MAX} operations of job {self.job.name} ended within "
-                f"{self._timeout_seconds:g} s"
-            )
+
+    def _place_of(self, parent: Origin | None) -> tuple[Origin, int, int]:
+        """What the next operation is, the dynamic tensor and the step. Holds the lock."""
+        if parent is None:
+            return Origin(self.job.name, self.sequence), self._streams.main, self._step
+        origin = parent.next_child()
+        return origin, *self._streams.place_of(origin)
+
+    def _put(self, pending: Pending | InPieces, parent: Origin | None) -> None:
+        """A completion thread sees it to its end."""
+        thread = self._completion if parent is None else self._nested
+        thread.start()
+        thread.put(pending)
+
+    def _abandon(self, pending: InPieces) -> None:
+        """Not all pieces could be submitted, and the caller is told. Others may be at work with some."""
+        if pending.has_begun:
+            pending.give_up()
+            self._put(pending, None)
+        else:
+            self.leave(pending.count)
 
     def _has_ended(self, pending: Pending, timeout_ms: int) -> bool:
         """Within that time; true as well where completing it would end with an error."""
@@ -242,8 +302,11 @@ class Engine:
         except BraidError:
             return True
 
-    def _complete(self, pending: Pending) -> None:
+    def _complete(self, pending: Pending | InPieces) -> None:
         """Waits for one operation, copies its result out and finishes its work."""
+        if isinstance(pending, InPieces):
+            self._complete_pieces(pending)
+            return
         error: Exception | None = None
         try:
             if pending.meanwhile is not None:
@@ -267,6 +330,14 @@ class Engine:
         self.leave()
         pending.work.finish(error)
 
+    def _complete_pieces(self, pending: InPieces) -> None:
+        """The same of an operation that is cut."""
+        try:
+            error = pending.complete()
+        finally:
+            self.leave(pending.count)
+        pending.work.finish(error)
+
     def wait(self, ticket: int) -> None:
         """Waits for the end of an operation; raises its error, or one if the group is closed."""
         while not self.job.wait_briefly(ticket, _PIECE_MS):
@@ -286,16 +357,16 @@ class Engine:
 
     def enter(self) -> None:
         """Until leave() the job stays open."""
-        with self._lock:
-            if self.closing:
-                raise DistBackendError("the process group was destroyed")
+        with self._one_ended:
+            self._refuse_destroyed()
             self._in_flight += 1
 
-    def leave(self) -> None:
-        with self._lock:
-            self._in_flight -= 1
+    def leave(self, count: int = 1) -> None:
+        with self._one_ended:
+            before = self._in_flight
+            self._in_flight = before - count
             # Those whom close() and _make_room() wait for: all others have no one to wake.
-            if self.closing or self._in_flight == _IN_FLIGHT_MAX - 1:
+            if self.closing or before > _IN_FLIGHT_MAX - PIECES_MAX:
                 self._one_ended.notify_all()
 
     def _failed(self, pending: Pending, cause: BraidError) -> DistBackendError:
@@ -309,71 +380,3 @@ class Engine:
 
 def _complete_itself(item: Any) -> None:
     item.complete()
-
-
-def pack(arena: Arena, tensors: Sequence[torch.Tensor]) -> Memory:
-    """Copies contiguous tensors one after the other into arena memory."""
-    check_has_memory(tensors)
-    memory = arena.take(max(1, sum(tensor.nbytes for tensor in tensors)))
-    address = memory.address
-    try:
-        for tensor in tensors:
-            nbytes = tensor.nbytes
-            if not devices.cuda.holds(tensor):
-                memmove(address, tensor.data_ptr(), nbytes)
-            elif nbytes:
-                memory_as(address, tensor).copy_(tensor.detach())
-            address += nbytes
-    except BaseException:
-        arena.give_back(memory)
-        raise
-    return memory
-
-
-def unpack_whole(outputs: Outputs) -> Unpack:
-    """Copies a result that holds `outputs` one after the other."""
-    check_has_memory(outputs)
-    if len(outputs) == 1 and outputs[0].is_contiguous() and not devices.cuda.holds(outputs[0]):
-        return outputs[0]
-    return lambda job, ticket: scatter_to(job.result_address(ticket)[0], outputs)
-
-
-def unpack_by_rank(outputs: Sequence[Outputs]) -> Callable[[Job, int], None]:
-    """Copies an all-gather's block of each rank to `outputs[rank]`."""
-    for tensors in outputs:
-        check_has_memory(tensors)
-
-    def unpack(job: Job, ticket: int) -> None:
-        for rank, tensors in enumerate(outputs):
-            _scatter_to(job.result_address_of_rank(ticket, rank)[0], tensors)
-        devices.cuda.hold(devices.cuda.devices_of(t for tensors in outputs for t in tensors))
-
-    return unpack
-
-
-def scatter_to(address: int, tensors: Outputs) -> None:
-    """Copies memory to tensors, one after the other, as if written by another process.
-
-    Not seen by autograd: it must not be an in-place operation for it, as with gloo. CUDA tensors are
-    there on return, whichever stream or thread looks at them then.
-    """
-    _scatter_to(address, tensors)
-    # Also for the memory, which is about to be given back. A tensor that is not contiguous has a
-    # kernel behind the copy.
-    devices.cuda.hold(devices.cuda.devices_of(tensors))
-
-
-def _scatter_to(address: int, tensors: Outputs) -> None:
-    """The same, but what copies to GPUs may still be on its way."""
-    for tensor in tensors:
-        nbytes = tensor.nbytes
-        if devices.cuda.holds(tensor):
-            if nbytes:
-                tensor.data.copy_(memory_as(address, tensor))
-        elif tensor.is_contiguous():
-            memmove(tensor.data_ptr(), address, nbytes)
-        else:
-            packed = torch.empty_like(tensor, memory_format=torch.contiguous_format)
-            memmove(packed.data_ptr(), address, nbytes)
-            tensor.data.copy_(packed)
-        address += nbytes
