@@ -15,9 +15,14 @@ inline constexpr uint32_t kRingsMagic = 0x42524E47;  // "GNRB" in memory
 inline constexpr uint32_t kRingCapacityMax = 1u << 16;
 inline constexpr uint32_t kArenasMax = 16;  // of one trainer
 
-enum class SubmitKind : uint8_t { Operation = 1, Release = 2 };
+enum class SubmitKind : uint8_t { Operation = 1, Release = 2, Send = 3, Receive = 4 };
 
-// An operation, or a result that is given back (only kind and ticket count then).
+// Receive: from whichever rank.
+inline constexpr uint32_t kAnyRank = UINT32_MAX;
+
+// An operation; a result that is given back (only kind and ticket count then); or one end of a
+// message between two ranks: then `root` is the other rank, `step` the tag and `count` the bytes,
+// and what says nothing of a message is 0 (of a Receive also `arena` and `offset`).
 struct SubmitEntry {
   uint8_t kind;        // SubmitKind
   uint8_t collective;  // Collective
@@ -42,7 +47,8 @@ struct DoneEntry {
   uint64_t ticket;
   uint64_t result_offset;  // in the result memory
   uint64_t result_bytes;
-  uint64_t reserved;  // 0
+  uint32_t source;    // Receive: the rank that has sent; else 0
+  uint32_t reserved;  // 0
 };
 static_assert(sizeof(DoneEntry) == 32);
 

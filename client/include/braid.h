@@ -318,6 +318,36 @@ BRAID_API int braid_set_patience(braid_job* job, uint32_t patience_ms);
  * the ring is full, or while an input that is copied needs another arena. */
 BRAID_API int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket* ticket);
 
+#define BRAID_ANY_RANK UINT32_MAX
+
+/** One end of a message: bytes that one rank sends to one other rank. A receive gets the message
+ * whose sender and tag are its own; what one rank sends with one tag is received in the order in
+ * which it was sent, and other tags do not wait for it. Nothing is kept for a receive that has not
+ * come: a send ends when its receiver has all bytes. Since 0.1.1. */
+typedef struct braid_message {
+  size_t struct_size;
+  uint32_t peer; /**< the other rank, not this one; of a receive also BRAID_ANY_RANK: whichever
+                    message with the tag comes first */
+  uint32_t timeout_ms; /**< 0: the job's. At the deadline of a message the job fails, as at that of
+                          a collective */
+  uint64_t tag;        /**< 0 to 2^62 */
+  uint64_t bytes;      /**< the same on both ends, or the job fails with both of them named */
+  const void* data;    /**< braid_send: as `input` of braid_operation. braid_receive ignores it */
+} braid_message;
+
+/** Hands one end of a message to the daemon and returns at once, as braid_submit does, which may be
+ * called in between at will. `ticket` is for braid_test, braid_wait, braid_result,
+ * braid_copy_result, braid_take and braid_release; a send has no result. The message is no
+ * collective: no other rank than these two takes part, and it may overtake operations. If a rank or
+ * node dies, the job fails, as ever; the text also names the message that waited. Since 0.1.1.
+ *
+ * BRAID_ERROR_NOT_FOUND: the daemon is older than this call. */
+BRAID_API int braid_send(braid_job* job, const braid_message* message, braid_ticket* ticket);
+BRAID_API int braid_receive(braid_job* job, const braid_message* message, braid_ticket* ticket);
+
+/** The rank whose message a receive has got. After its end. Since 0.1.1. */
+BRAID_API int braid_source(braid_job* job, braid_ticket ticket, uint32_t* rank);
+
 /** `*done` = 1 when the operation has ended; the return value is then its outcome. Never blocks. Of
  * braid_submit_device: when its results are in device memory; without BRAID_DEVICE_STREAM_WAITS,
  * until braid_stream_wait is called, when they are in host memory. */

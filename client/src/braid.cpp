@@ -188,6 +188,22 @@ int braid_submit(braid_job* job, const braid_operation* operation, braid_ticket*
   return asking_job(job, [&](Job& self) { return self.tickets().submit(operation, ticket); });
 }
 
+int braid_send(braid_job* job, const braid_message* message, braid_ticket* ticket) {
+  return asking_job(job, [&](Job& self) {
+    return self.tickets().submit_message(message, braid::proto::SubmitKind::Send, ticket);
+  });
+}
+
+int braid_receive(braid_job* job, const braid_message* message, braid_ticket* ticket) {
+  return asking_job(job, [&](Job& self) {
+    return self.tickets().submit_message(message, braid::proto::SubmitKind::Receive, ticket);
+  });
+}
+
+int braid_source(braid_job* job, braid_ticket ticket, uint32_t* rank) {
+  return with_ticket(job, ticket, [&](Tickets& tickets) { return tickets.source(ticket, rank); });
+}
+
 int braid_open_levels(braid_job* job, void* stream, uint32_t timeout_ms, uint32_t* levels,
                       char* reason, size_t bytes) {
   return with_job(job, [&](Job& self) -> Status {

@@ -177,7 +177,8 @@ Status Opening::accept(Received received, Opened& opened) {
   }
   session_.set_polling(static_cast<PollingMode>(answer->polling()));
   session_.set_done_wake(std::move(fds[1]));
-  opened = {std::move(*results), std::move(*blocks), answer->takes_work(), answer->nodes()};
+  opened = {std::move(*results), std::move(*blocks), answer->takes_work(), answer->nodes(),
+            answer->takes_messages()};
   return {};
 }
 

@@ -35,8 +35,9 @@ Status read_job_request(const braid_job_options* options, JobRequest& request);
 struct Opened {
   SharedMemory results;
   RankBlocks blocks;
-  bool takes_work = false;  // it may be told of placed work
-  uint32_t nodes = 0;       // 0: the daemon does not say
+  bool takes_work = false;      // it may be told of placed work
+  uint32_t nodes = 0;           // 0: the daemon does not say
+  bool takes_messages = false;  // it carries messages between two ranks
 };
 
 // A job on its way to being open: connect, ask the daemon, wait for the other ranks. One thread at

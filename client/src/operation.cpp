@@ -256,7 +256,47 @@ Status parse_operation(const braid_operation* operation, const TensorTable& tens
   return compute_sizes(*tensor, rank, request);
 }
 
+Status parse_message(const braid_message* message, proto::SubmitKind kind, Rank rank,
+                     const Timeouts& timeouts, Request& request) {
+  braid_message given{};
+  BRAID_RETURN_IF_ERROR(read_options(message, "braid_message", given));
+  const bool is_send = kind == proto::SubmitKind::Send;
+  const bool is_from_any = !is_send && given.peer == BRAID_ANY_RANK;
+  if (!is_from_any && (given.peer >= rank.world_size || given.peer == rank.rank)) {
+    return make_status(StatusCode::InvalidArgument,
+                       "peer of the {} is {}; the job has ranks 0 to {}, and this one is {}",
+                       is_send ? "send" : "receive", given.peer, rank.world_size - 1, rank.rank);
+  }
+  if (given.tag > kStepNumberMax) {
+    return make_status(StatusCode::InvalidArgument, "tag is {}; right are 0 to {}", given.tag,
+                       kStepNumberMax);
+  }
+  if (given.bytes > kTensorBytesMax) {
+    return make_status(StatusCode::InvalidArgument, "bytes of the message are {}; {} are the most",
+                       given.bytes, kTensorBytesMax);
+  }
+  if (is_send && given.bytes != 0 && given.data == nullptr)
+    return Status(StatusCode::InvalidArgument, "data of the send is NULL");
+  request.kind = kind;
+  request.dtype = DataType::Uint8;
+  request.root = given.peer;
+  request.step = given.tag;
+  request.count = given.bytes;
+  request.timeout_ms = timeouts.of_operation_ms(given.timeout_ms);
+  request.extension_ms = timeouts.extension_ms();
+  if (is_send && given.bytes != 0) request.input = given.data;
+  (is_send ? request.input_bytes : request.result_bytes) = given.bytes;
+  return {};
+}
+
 std::string describe(const Request& request, const TensorTable& tensors) {
+  if (request.is_message()) {
+    const bool is_send = request.kind == proto::SubmitKind::Send;
+    const std::string peer =
+        request.root == BRAID_ANY_RANK ? "any rank" : fmt::format("rank {}", request.root);
+    return fmt::format("{} of {} bytes {} {}, tag {}", is_send ? "send" : "receive", request.count,
+                       is_send ? "to" : "from", peer, request.step);
+  }
   return fmt::format("{} of '{}', step {}", to_string(request.collective),
                      tensors.find(request.tensor)->name, request.step);
 }

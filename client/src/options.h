@@ -26,6 +26,8 @@ template <>
 inline constexpr size_t kFirstBytes<braid_device_buffers> = sizeof(braid_device_buffers);
 template <>
 inline constexpr size_t kFirstBytes<braid_update> = sizeof(braid_update);
+template <>
+inline constexpr size_t kFirstBytes<braid_message> = sizeof(braid_message);
 
 // Reads an options struct that was compiled against a braid.h of another age: a shorter one lacks
 // fields, and in a longer one everything that this library doesn't know must be left at 0.

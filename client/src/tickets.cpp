@@ -81,11 +81,11 @@ Status stage_input(const Request& request, Registry& registry, const RankBlocks&
 proto::SubmitEntry entry_of(const Operation& operation, braid_ticket ticket) {
   const Request& request = operation.request;
   proto::SubmitEntry entry{};
-  entry.kind = static_cast<uint8_t>(proto::SubmitKind::Operation);
+  entry.kind = static_cast<uint8_t>(request.kind);
   entry.collective = static_cast<uint8_t>(request.collective);
-  entry.dtype = static_cast<uint8_t>(request.dtype);
+  if (!request.is_message()) entry.dtype = static_cast<uint8_t>(request.dtype);
   entry.reduction = static_cast<uint8_t>(request.reduction);
-  entry.tensor = request.tensor;
+  if (!request.is_message()) entry.tensor = request.tensor;
   entry.ticket = ticket;
   entry.step = request.step;
   entry.count = request.count;
@@ -121,9 +121,36 @@ Status Tickets::submit(const braid_operation* given, braid_ticket* ticket) {
   if (ticket == nullptr) return Status(StatusCode::InvalidArgument, "ticket is NULL");
   if (!session_.failure().is_ok()) return session_.failure();
   BRAID_RETURN_IF_ERROR(admit(request));
+  const uint32_t tensor = request.tensor;
+  const uint64_t step = request.step;
+  const std::optional<uint64_t> last_step = std::exchange(tensors.at(tensor).last_step, step);
+  Status given_to_daemon = give(lock, std::move(request), ticket);
+  // Else the daemon has not seen it: the step may be tried again.
+  if (!given_to_daemon && tensors.at(tensor).last_step == step)
+    tensors.at(tensor).last_step = last_step;
+  return given_to_daemon;
+}
+
+Status Tickets::submit_message(const braid_message* given, proto::SubmitKind kind,
+                               braid_ticket* ticket) {
+  Lock lock(session_.mutex());
+  Request request;
+  BRAID_RETURN_IF_ERROR(parse_message(given, kind, rank_, timeouts_, request));
+  if (ticket == nullptr) return Status(StatusCode::InvalidArgument, "ticket is NULL");
+  if (!session_.failure().is_ok()) return session_.failure();
+  if (!opened_.takes_messages) {
+    return make_status(StatusCode::NotFound,
+                       "braidd at '{}' is older than this libbraid ({}) and carries no messages "
+                       "between two ranks: upgrade braidd",
+                       session_.socket_path(), BRAID_VERSION);
+  }
+  BRAID_RETURN_IF_ERROR(admit(request));
+  return give(lock, std::move(request), ticket);
+}
+
+// Admitted.
+Status Tickets::give(Lock& lock, Request request, braid_ticket* ticket) {
   const braid_ticket number = next_ticket_++;
-  const std::optional<uint64_t> last_step =
-      std::exchange(tensors.at(request.tensor).last_step, request.step);
   // References into an unordered_map stay valid while others come and go; only this call can remove
   // this one.
   Operation& operation = operations_[number];
@@ -131,11 +158,7 @@ Status Tickets::submit(const braid_operation* given, braid_ticket* ticket) {
   operation.deadline_ns = deadline_of(operation.request.timeout_ms) + kDaemonGraceNs;
   if (Status status = start(lock, operation, number); !status) {
     // Another thread may have guessed the ticket of a failed job.
-    if (!operations_.contains(number)) return status;
-    // The daemon has not seen it: the step may be tried again.
-    Tensor& tensor = tensors.at(operation.request.tensor);
-    if (tensor.last_step == operation.request.step) tensor.last_step = last_step;
-    forget(number);
+    if (operations_.contains(number)) forget(number);
     return status;
   }
   session_.wake_daemon();
@@ -150,6 +173,7 @@ Status Tickets::admit(const Request& request) const {
                        "braid_release for each one that is done",
                        session_.job_name(), operations_.size());
   }
+  if (request.is_message()) return {};
   const Tensor& tensor = *registry_.tensors().find(request.tensor);
   if (!tensor.last_step || request.step > *tensor.last_step) return {};
   return make_status(StatusCode::InvalidArgument,
@@ -195,6 +219,7 @@ Status Tickets::on_done(const proto::DoneEntry& entry) {
   operation.state = Operation::State::Done;
   timeouts_.take_back_ms(operation.request.extension_ms);
   operation.result_offset = entry.result_offset;
+  operation.source = entry.source;
   release_copy(operation);
   return {};
 }
@@ -236,7 +261,7 @@ Status Tickets::test(braid_ticket ticket, int* done) {
   if (!is_done && session_.failure().is_ok() && now_ns() < operation->deadline_ns) return {};
   *done = 1;
   if (is_done) return {};
-  return session_.failure().is_ok() ? overdue(*operation, 0) : session_.failure();
+  return session_.failure().is_ok() ? overdue(*operation, 0) : failure_of(*operation);
 }
 
 Status Tickets::wait(braid_ticket ticket, uint32_t timeout_ms) {
@@ -252,7 +277,7 @@ Status Tickets::wait(braid_ticket ticket, uint32_t timeout_ms) {
   });
   BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state == Operation::State::Done) return {};
-  return session_.failure().is_ok() ? overdue(*operation, timeout_ms) : session_.failure();
+  return session_.failure().is_ok() ? overdue(*operation, timeout_ms) : failure_of(*operation);
 }
 
 Result<bool> Tickets::await(braid_ticket ticket, uint64_t deadline_ns,
@@ -267,7 +292,7 @@ Result<bool> Tickets::await(braid_ticket ticket, uint64_t deadline_ns,
   });
   BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state == Operation::State::Done) return true;
-  BRAID_RETURN_IF_ERROR(session_.failure());
+  BRAID_RETURN_IF_ERROR(failure_of(*operation));
   if (now_ns() >= operation->deadline_ns) return overdue(*operation, 0);
   return false;
 }
@@ -275,6 +300,12 @@ Result<bool> Tickets::await(braid_ticket ticket, uint64_t deadline_ns,
 void Tickets::interrupt() {
   const Lock lock(session_.mutex());
   session_.wake_waiting();
+}
+
+Status Tickets::failure_of(const Operation& operation) const {
+  const Status& failure = session_.failure();
+  if (failure.is_ok() || !operation.request.is_message()) return failure;
+  return failure.with_context(describe(operation));
 }
 
 Status Tickets::overdue(const Operation& operation, uint32_t timeout_ms) const {
@@ -292,7 +323,7 @@ Status Tickets::find_ended(braid_ticket ticket, Operation*& operation) {
   BRAID_RETURN_IF_ERROR(find(ticket, operation));
   if (operation->state != Operation::State::Done) session_.poll_once();
   if (operation->state == Operation::State::Done) return {};
-  if (!session_.failure().is_ok()) return session_.failure();
+  BRAID_RETURN_IF_ERROR(failure_of(*operation));
   return make_status(StatusCode::InvalidArgument, "the {} is still in flight: wait for it first",
                      describe(*operation));
 }
@@ -327,6 +358,19 @@ Status Tickets::result_of_rank(braid_ticket ticket, uint32_t rank, const void** 
   *bytes = operation->request.input_bytes;
   *data =
       opened_.results.data() + operation->result_offset + opened_.blocks.place_of(rank) * *bytes;
+  return {};
+}
+
+Status Tickets::source(braid_ticket ticket, uint32_t* rank) {
+  if (rank == nullptr) return Status(StatusCode::InvalidArgument, "rank is NULL");
+  const Lock lock(session_.mutex());
+  Operation* operation = nullptr;
+  BRAID_RETURN_IF_ERROR(find_ended(ticket, operation));
+  if (operation->request.kind != proto::SubmitKind::Receive) {
+    return make_status(StatusCode::InvalidArgument, "the {} has no source; only a receive has one",
+                       describe(*operation));
+  }
+  *rank = operation->source;
   return {};
 }
 

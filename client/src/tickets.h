@@ -29,6 +29,8 @@ class Tickets {
   Tickets& operator=(const Tickets&) = delete;
 
   Status submit(const braid_operation* given, braid_ticket* ticket);
+  // `kind`: Send or Receive.
+  Status submit_message(const braid_message* given, proto::SubmitKind kind, braid_ticket* ticket);
   Status test(braid_ticket ticket, int* done);
   Status wait(braid_ticket ticket, uint32_t timeout_ms);
   // Waits until the operation has ended, then gives its outcome; false: the deadline came first, or
@@ -39,6 +41,8 @@ class Tickets {
   void interrupt();
   Status result(braid_ticket ticket, const void** data, size_t* bytes);
   Status result_of_rank(braid_ticket ticket, uint32_t rank, const void** data, size_t* bytes);
+  // The rank whose message a receive has got.
+  Status source(braid_ticket ticket, uint32_t* rank);
   Status copy_result(braid_ticket ticket, void* out, size_t bytes);
   Status release(braid_ticket ticket);
   Status take(braid_ticket ticket, uint32_t timeout_ms, void* out, size_t bytes);
@@ -50,6 +54,7 @@ class Tickets {
   using Lock = std::unique_lock<std::mutex>;
 
   Status admit(const Request& request) const;
+  Status give(Lock& lock, Request request, braid_ticket* ticket);
   Status start(Lock& lock, Operation& operation, braid_ticket ticket);
   void forget(braid_ticket ticket);
   void release_copy(Operation& operation);
@@ -57,6 +62,8 @@ class Tickets {
 
   Status find(braid_ticket ticket, Operation*& operation);
   Status find_ended(braid_ticket ticket, Operation*& operation);
+  // What has ended the job; Ok: nothing has. A message's error names its other end.
+  Status failure_of(const Operation& operation) const;
   Status overdue(const Operation& operation, uint32_t timeout_ms) const;
   std::string describe(const Operation& operation) const;
 

@@ -19,6 +19,7 @@ from braid._abi import (
     UpdateFlag,
 )
 from braid._devices import DeviceMemory
+from braid._messages import ANY_RANK
 from braid._placing import Link, PlacedItem, Placement, place
 from braid._questions import Master, explain, master
 from braid._registering import Memory, TensorSpec
@@ -28,6 +29,7 @@ from braid.errors import BraidError
 from braid.job import Job
 
 __all__ = [
+    "ANY_RANK",
     "BraidError",
     "Collective",
     "DType",

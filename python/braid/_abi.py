@@ -155,6 +155,20 @@ class TensorOptions(ctypes.Structure):
     ]
 
 
+ANY_RANK = 2**32 - 1
+
+
+class Message(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("peer", c_uint32),
+        ("timeout_ms", c_uint32),
+        ("tag", c_uint64),
+        ("bytes", c_uint64),
+        ("data", c_void_p),
+    ]
+
+
 class Operation(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -278,6 +292,9 @@ SIGNATURES = {
     "braid_extend_timeout": (c_int, [c_void_p, c_uint32]),
     "braid_set_patience": (c_int, [c_void_p, c_uint32]),
     "braid_submit": (c_int, [c_void_p, POINTER(Operation), POINTER(c_uint64)]),
+    "braid_send": (c_int, [c_void_p, POINTER(Message), POINTER(c_uint64)]),
+    "braid_receive": (c_int, [c_void_p, POINTER(Message), POINTER(c_uint64)]),
+    "braid_source": (c_int, [c_void_p, c_uint64, POINTER(c_uint32)]),
     "braid_test": (c_int, [c_void_p, c_uint64, POINTER(c_int)]),
     "braid_wait": (c_int, [c_void_p, c_uint64, c_uint32]),
     "braid_result": (c_int, [c_void_p, c_uint64, POINTER(c_void_p), POINTER(c_size_t)]),

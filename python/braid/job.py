@@ -16,6 +16,7 @@ from braid._arguments import as_number, as_text, milliseconds
 from braid._devices import DeviceMixin
 from braid._inputs import input_of, splits_of
 from braid._library import library
+from braid._messages import MessagesMixin
 from braid._open_jobs import add_open_job, reason_of_end, remove_open_job
 from braid._questions import wait_for_answer
 from braid._registering import Memory, RegisteringMixin, TensorSpec
@@ -31,7 +32,7 @@ _DEFAULT_TIMEOUT_MS = 300_000
 _OPERATION_BYTES = ctypes.sizeof(Operation)
 
 
-class Job(RegisteringMixin, ResultsMixin, DeviceMixin, TellingMixin):
+class Job(RegisteringMixin, ResultsMixin, MessagesMixin, DeviceMixin, TellingMixin):
     """Joins a job and waits until all its ranks have; close() or the end of `with` leaves it.
 
     So does the end of the interpreter, also after sys.exit() or an uncaught exception: if others

@@ -29,6 +29,7 @@ class Neighbours {
     if (ring.direct_bytes != 0 || membership_.is_meshed) is_one_.assign(is_one_.size(), true);
     add((ring.self + 1) % ring.nodes);
     add_all(&Route::targets);
+    for (const uint32_t place : membership_.messages_to) add(place);
   }
   void add_sources() {
     const Ring& ring = *membership_.ring;

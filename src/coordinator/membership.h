@@ -26,6 +26,8 @@ struct Membership {
   uint32_t sample_every_steps = 0;    // what codecs lose is measured; 0: never
   bool is_meshed = false;             // this node sends to all others, whatever the routes need
 
+  std::vector<uint32_t> messages_to;  // places whose ranks get messages of single ranks here
+
   // The nodes that this one sends data to: its successor and those of its routes; with direct
   // operations, all others.
   std::vector<const MemberNode*> targets() const;

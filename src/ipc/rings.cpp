@@ -106,8 +106,8 @@ Status check_submit_entry(const proto::SubmitEntry& entry) {
     return make_status(StatusCode::Protocol, "a submission with the impossible {} {}", field,
                        value);
   };
-  if (entry.kind != static_cast<uint8_t>(proto::SubmitKind::Operation) &&
-      entry.kind != static_cast<uint8_t>(proto::SubmitKind::Release)) {
+  if (entry.kind < static_cast<uint8_t>(proto::SubmitKind::Operation) ||
+      entry.kind > static_cast<uint8_t>(proto::SubmitKind::Receive)) {
     return refuse("kind", entry.kind);
   }
   if (entry.ticket == 0) return refuse("ticket", entry.ticket);
@@ -118,6 +118,9 @@ Status check_submit_entry(const proto::SubmitEntry& entry) {
     return refuse_reserved("'table' of a submission without a table", entry.table);
   if (entry.kind == static_cast<uint8_t>(proto::SubmitKind::Release)) return Status::ok();
   if (entry.reserved != 0) return refuse_reserved("'reserved' of a submission", entry.reserved);
+  const bool is_message = entry.kind != static_cast<uint8_t>(proto::SubmitKind::Operation);
+  if (is_message && entry.tensor != 0)
+    return refuse_reserved("'tensor' of a message", entry.tensor);
   if (entry.step > kStepNumberMax) return refuse("step", entry.step);
   if (entry.collective >= kCollectiveCount) return refuse("collective", entry.collective);
   if (entry.dtype >= kDataTypeCount) return refuse("dtype", entry.dtype);

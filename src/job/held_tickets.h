@@ -14,8 +14,9 @@ namespace braid {
 class HeldTickets {
  public:
   struct Submitted {
-    OperationKey key;
-    uint32_t tensor = 0;  // handle
+    OperationKey key;         // of an operation, as the next one
+    uint32_t tensor = 0;      // handle
+    bool is_message = false;  // one end of a message between two ranks
   };
 
   void limit(uint32_t tickets_max, UserCharge charge) {

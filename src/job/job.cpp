@@ -45,6 +45,22 @@ Status why_overdue(const OperationTable::Overdue& overdue, const Peer& coordinat
       overdue.description, overdue.timeout_ms, coordinator.name);
 }
 
+Status why_node_lost(const std::string& job, const MemberNode& node, const Status& reason) {
+  return make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}", job,
+                     node.peer.name, fmt::join(node.ranks, ", "), reason.message());
+}
+
+Status why_link_lost(const std::string& job, const std::string& self, const MemberNode& node,
+                     const Status& reason) {
+  return make_status(StatusCode::JobFailed,
+                     "job '{}': node '{}' lost its link to node '{}' with rank {}: {}", job, self,
+                     node.peer.name, fmt::join(node.ranks, ", "), reason.message());
+}
+
+JobShare share_of(const TransferSettings& settings, const Membership& membership) {
+  return {settings.streams, {settings.flows, settings.window_bytes, membership.weight}};
+}
+
 // `room` ok: there is more than an honest node can have in flight.
 Status why_overrun(const std::string& job, const std::string& peer, const std::string& self,
                    const Status& room) {
@@ -79,7 +95,9 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
              {[this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
               },
-              [this](const TransferSettings& settings) { use(settings); },
+              [this](const TransferSettings& settings) {
+                services_.engines.limit_job(membership_.key, share_of(settings, membership_));
+              },
               [this](uint32_t flows) { add_flows(services_.transport, membership_, flows); },
               [this](const PlanSet& set) { return set_memory_.make(set); },
               [this] {
@@ -121,42 +139,26 @@ Job::~Job() {
 }
 
 void Job::begin() {
-  std::vector<std::shared_ptr<SharedMemory>> arenas;
-  for (const Session* session : sessions_)
-    arenas.insert(arenas.end(), session->arenas()->begin(), session->arenas()->end());
-  auto memory = ResultMemory::create(services_.worker, membership_.name, services_.result_bytes_max,
-                                     std::move(arenas));
-  if (!memory) return fail(memory.status());
-  memory_ = std::move(memory).value();
+  auto tables = make_tables(services_, membership_, sessions_,
+                            {observer_, reach_, [this](const Status& status) { check(status); },
+                             [this](uint64_t now_ns) { polling_.on_operation(now_ns); }, numbers_});
+  if (!tables) return fail(tables.status());
+  memory_ = std::move(tables->memory);
+  operations_ = std::move(tables->operations);
+  messages_ = std::move(tables->messages);
   memory_->set_growth_callback(lifetime_.guard([this](const Status& growth) {
     if (!is_closed()) check(operations_->on_memory(growth));
+    if (!is_closed()) check(messages_->on_memory(growth));
   }));
   memory_->set_charge(UserCharge(services_.quotas, user_, UserResource::ResultBytes));
   arena_memory_.look();
-  operations_ = std::make_unique<OperationTable>(
-      JobOnNode{membership_.name, membership_.key, membership_.ring, membership_.local_ranks},
-      memory_,
-      OperationServices{
-          services_.engines,
-          observer_,
-          services_.counters,
-          {sessions_.begin(), sessions_.end()},
-          [this](uint32_t place, const OperationKey& key, const Signature& signature) {
-            auto message = make_operation_ready(key, signature);
-            return services_.control_plane.send(membership_.ring->members[place], message);
-          },
-          [this] { return reach_.reach_all(); },
-          [this](const Status& status) { check(status); },
-          [this](uint64_t now_ns) { polling_.on_operation(now_ns); },
-          numbers_,
-          services_.engines.timeline(),
-          [this] { return services_.clock.now_ns(); }});
   const auto buffers = [this] {
     return UserCharge(services_.quotas, user_, UserResource::BufferBytes);
   };
   operations_->set_early_charge(buffers());
+  messages_->set_charge(buffers());
   services_.engines.begin_job(
-      membership_.key, *operations_,
+      membership_.key, *messages_,
       [this](NodeId from, const Status& room) { on_overrun(from, room); }, buffers);
   if (membership_.weight != 1)
     services_.engines.limit_job(membership_.key, {0, {0, 0, membership_.weight}});
@@ -175,6 +177,7 @@ void Job::on_reached(const Status& reached) {
   if (!reached) return fail(reached.with_context(fmt::format("job '{}'", membership_.name)));
   if (state_ == State::Preparing) return report_ready();
   check(operations_->on_reached());
+  check(messages_->on_reached());
 }
 
 void Job::report_ready() {
@@ -193,8 +196,7 @@ void Job::on_go() {
   if (membership_.local_ranks.front() == 0)
     progress_.emplace(*numbers_, world_size(), membership_.ring->nodes, services_.clock.now_ns());
   for (uint32_t i = 0; i < sessions_.size() && state_ == State::Running; ++i) {
-    if (sessions_[i] != nullptr)
-      sessions_[i]->open(membership_.epoch, memory_, *membership_.ring, *operations_);
+    if (sessions_[i] != nullptr) sessions_[i]->open(membership_.epoch, memory_, *membership_.ring);
   }
 }
 
@@ -214,10 +216,20 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
   if (LoopTimeline* const timeline = services_.engines.timeline(); timeline != nullptr)
     timeline->record(submit_span(membership_, submission, plan_set != 0));
   check(plan_set == 0 ? operations_->submit(submission) : submit_planned(submission, plan_set));
-  if (!is_closed() && !deadline_timer_.is_active()) {
+  watch_deadlines();
+}
+
+void Job::on_message_end(MessageEnd end, proto::SubmitKind kind) {
+  end.deadline_ns = services_.clock.now_ns() + uint64_t{end.timeout_ms} * 1'000'000;
+  check(kind == proto::SubmitKind::Send ? messages_->send(end) : messages_->receive(end));
+  watch_deadlines();
+}
+
+void Job::watch_deadlines() {
+  if (is_closed()) return;
+  if (!deadline_timer_.is_active())
     deadline_timer_.start_repeating(kDeadlineCheckPeriodMs, [this] { check_deadlines(); });
-  }
-  if (!is_closed()) memory_rounds_.begin(*memory_, [this] { look_at_memory(); });
+  memory_rounds_.begin(*memory_, [this] { look_at_memory(); });
 }
 
 Status Job::submit_planned(Submission& submission, uint64_t plan_set) {
@@ -231,19 +243,25 @@ size_t Job::place_of(NodeId node) const {
   return static_cast<size_t>(std::ranges::find(members, node) - members.begin());
 }
 
-void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
-  const size_t place = place_of(from.id);
+std::optional<uint32_t> Job::place_of_other(const Peer& peer) const {
+  const size_t place = place_of(peer.id);
   if (operations_ == nullptr || is_closed() || place == membership_.ring->members.size() ||
       place == membership_.ring->self)
-    return;
+    return std::nullopt;
+  return static_cast<uint32_t>(place);
+}
+
+void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
+  const auto place = place_of_other(from);
+  if (!place) return;
   const auto signature = signature_of(ready);
   if (!signature) {
     return fail(make_status(StatusCode::Protocol,
                             "job '{}': node '{}' is ready for an operation of unknown kind",
                             membership_.name, from.name));
   }
-  check(operations_->on_node_ready(static_cast<uint32_t>(place),
-                                   {membership_.key, ready.tensor(), ready.step()}, *signature));
+  check(operations_->on_node_ready(*place, {membership_.key, ready.tensor(), ready.step()},
+                                   *signature));
 }
 
 void Job::on_plan_proposal(const proto::PlanProposal& proposal) {
@@ -277,15 +295,17 @@ void Job::on_query(const proto::OperationQuery& query) {
 
 void Job::check_deadlines() {
   if (progress_) progress_->log(label(), *services_.progress_seconds, services_.clock.now_ns());
-  const bool is_idle = !operations_->has_unfinished() && !plans_.holds_submissions();
+  const bool is_idle =
+      !operations_->has_unfinished() && messages_->unfinished() == 0 && !plans_.holds_submissions();
   if (is_idle || deadline_checks_ == 0) look_at_memory();
   deadline_checks_ = is_idle ? 0 : (deadline_checks_ + 1) % kDeadlineChecksPerLook;
   if (is_idle) return deadline_timer_.stop();
   check(plans_.check_deadlines(services_.clock.now_ns()));
   if (is_closed()) return;
   const uint64_t now_ns = services_.clock.now_ns();
-  if (!look_pace_.is_due(now_ns, operations_->size())) return;
+  if (!look_pace_.is_due(now_ns, operations_->size() + messages_->size())) return;
   check(operations_->tell_readiness());
+  check(messages_->check_deadlines(now_ns));
   const auto overdue = operations_->take_overdue(now_ns);
   if (!overdue) return;
   auto message = make_operation_overdue(overdue->key, overdue->timeout_ms, overdue->description);
@@ -305,24 +325,22 @@ void Job::on_peer_lost(const Peer& peer, const Status& reason) {
     // just asked to join, is the one who knows that it is there.
     if (reach_.awaits(peer.id)) return;
     if (state_ == State::Preparing && reach_.begin_again()) return;
-    fail(make_status(StatusCode::JobFailed, "job '{}': lost node '{}' with rank {}: {}",
-                     membership_.name, peer.name, fmt::join(node.ranks, ", "), reason.message()));
+    fail(why_node_lost(name(), node, reason));
   }
 }
 
 void Job::on_link_lost(const Peer& peer, const Status& reason) {
   for (const MemberNode* node : membership_.targets()) {
     if (node->peer.id != peer.id || is_closed()) continue;
-    fail(make_status(StatusCode::JobFailed,
-                     "job '{}': node '{}' lost its link to node '{}' with rank {}: {}",
-                     membership_.name, services_.control_plane.self().name, peer.name,
-                     fmt::join(node->ranks, ", "), reason.message()));
+    fail(why_link_lost(name(), services_.control_plane.self().name, *node, reason));
   }
 }
 
 void Job::forget(const Session& session) {
   sessions_[session.local_rank()] = nullptr;
-  if (operations_ != nullptr) operations_->drop_sink(session.local_rank());
+  if (operations_ == nullptr) return;
+  operations_->drop_sink(session.local_rank());
+  messages_->drop_sink(session.local_rank());
 }
 
 void Job::on_session_left(Session& session) {
@@ -340,6 +358,7 @@ void Job::let_go_of_leavers() {
     const auto& [local_rank, reason] = leaver;
     if (plans_.holds_submissions_of(local_rank)) return false;
     if (operations_ != nullptr) check(operations_->on_rank_left(local_rank, reason));
+    if (operations_ != nullptr) check(messages_->on_rank_left(local_rank, reason));
     return true;
   });
 }
@@ -396,12 +415,6 @@ void Job::close(const Status& reason) {
     session = nullptr;
   }
   if (services_.on_job_closed) services_.on_job_closed();
-}
-
-void Job::use(const TransferSettings& settings) {
-  services_.engines.limit_job(
-      membership_.key,
-      {settings.streams, {settings.flows, settings.window_bytes, membership_.weight}});
 }
 
 }  // namespace braid

@@ -18,6 +18,8 @@
 #include "job/arena_memory.h"
 #include "job/job_polling.h"
 #include "job/job_progress.h"
+#include "job/job_services.h"
+#include "job/job_tables.h"
 #include "job/look_pace.h"
 #include "job/memory_rounds.h"
 #include "job/node_reach.h"
@@ -37,27 +39,6 @@
 #include "planning/set_memory.h"
 
 namespace braid {
-
-class Job;
-
-// What jobs use of the daemon; outlives them all.
-struct JobServices {
-  Loop& loop;
-  const Clock& clock;
-  ControlPlane& control_plane;
-  Transport& transport;
-  EnginePool& engines;
-  JobCounters& counters;
-  JobBoard& board;
-  WorkThread& worker;
-  uint64_t result_bytes_max = 0;
-  uint32_t chunk_bytes_max = proto::kChunkBytesMax;  // that the transport is set up for
-  std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
-  std::function<void()> on_job_closed{};             // may come from within a call into the job
-  std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
-  UserWork* user_work = nullptr;               // that would hold up the loop
-  const uint32_t* progress_seconds = nullptr;  // see JobProgress; 0: never
-};
 
 // A job's membership on this node, from JobStart on: its local trainers, its place in the ring, its
 // operations.
@@ -100,6 +81,9 @@ class Job final {
   // From a session of this job.
   // `plan_set`: what the tensor is planned with; 0: it is not planned.
   void on_submit(Submission submission, uint64_t plan_set);
+  void on_message_end(MessageEnd end, proto::SubmitKind kind);
+  OperationTable& operation_table() { return *operations_; }
+  MessageTable& messages() { return *messages_; }
   // Its trainers' registrations go one after the other, and in pieces: all of the tensors are
   // checked, then the planned ones, if there are any, are added, then all are added. So do those
   // that are taken out again.
@@ -121,6 +105,8 @@ class Job final {
   // Does so unless all is well.
   void check(const Status& status);
 
+  // In the ring, of another node of the job; nothing: there are no operations with it.
+  std::optional<uint32_t> place_of_other(const Peer& peer) const;
   bool is_running() const { return state_ == State::Running; }
   bool is_starting() const { return state_ == State::Preparing || state_ == State::Waiting; }
   bool is_closed() const { return state_ == State::Closed; }
@@ -148,14 +134,16 @@ class Job final {
   JobPolling& polling() { return polling_; }
   const JobPolling& polling() const { return polling_; }
   uint64_t planned_bytes() const { return numbers_->planned_bytes.get(); }  // of the largest set
-  size_t operations_pending() const { return operations_ == nullptr ? 0 : operations_->pending(); }
+  size_t operations_pending() const {
+    return operations_ == nullptr ? 0 : operations_->pending() + messages_->unfinished();
+  }
 
  private:
   enum class State : uint8_t { Preparing, Waiting, Running, Closed };
 
   size_t place_of(NodeId node) const;  // in the ring; its size: it is no member
+  void watch_deadlines();
   Status submit_planned(Submission& submission, uint64_t plan_set);
-  void use(const TransferSettings& settings);
   // There is no room for the parts of small all-reduces that came from there; `room` ok: they are
   // more than an honest node can have in flight.
   void on_overrun(NodeId from, const Status& room);
@@ -181,6 +169,7 @@ class Job final {
   const std::shared_ptr<JobNumbers> numbers_;
   std::shared_ptr<ResultMemory> memory_;
   std::unique_ptr<OperationTable> operations_;
+  std::unique_ptr<MessageTable> messages_;
   RegistrationQueue registrations_;
   const SetMemory set_memory_;
   PlanBook plans_;

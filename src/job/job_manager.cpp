@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "job/client_body.h"
 #include "job/open_request.h"
+#include "job/rank_messages.h"
 
 namespace braid {
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
@@ -145,6 +146,8 @@ void JobManager::on_control_message(const Peer& from, const proto::ControlMessag
   // Each operation among several nodes has some of these: nobody else is asked first.
   if (message.body_type() == proto::ControlBody::OperationReady) {
     on_operation_ready(from, message);
+  } else if (uint64_t job_key = 0; is_of_rank_message(message, job_key)) {
+    on_rank_message(from, message, job_key);
   } else if (!coordinator_->on_control_message(from, message) &&
              !services_->transport.on_control_message(from, message) &&
              !on_job_message(from, message) &&
@@ -162,6 +165,14 @@ void JobManager::on_operation_ready(const Peer& from, const proto::ControlMessag
   if (job == nullptr) return;
   if (!job->has_member(from.id)) return refused_.refuse(from, message.body_type(), job->label());
   job->on_node_ready(from, ready);
+}
+
+void JobManager::on_rank_message(const Peer& from, const proto::ControlMessage& message,
+                                 uint64_t job_key) {
+  Job* job = jobs_.find(job_key);
+  if (job == nullptr) return;
+  if (!job->has_member(from.id)) return refused_.refuse(from, message.body_type(), job->label());
+  take_rank_message(*job, from, message);
 }
 
 // From the coordinator of a job. False: it is something else.

@@ -96,6 +96,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   Status admit(ClientConnection& connection, const proto::OpenJob& open, std::vector<Fd> fds);
   bool on_job_message(const Peer& from, const proto::ControlMessage& message);
   void on_operation_ready(const Peer& from, const proto::ControlMessage& message);
+  void on_rank_message(const Peer& from, const proto::ControlMessage& message, uint64_t job_key);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
   Result<Membership> check_job_start(const proto::JobStart& start) const;
   void begin_job(const Peer& from, Membership membership, std::vector<Session*> sessions);

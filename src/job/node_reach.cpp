@@ -74,6 +74,19 @@ bool NodeReach::reach_all() {
   return unreached_.empty() && links_pending_ == 0;
 }
 
+bool NodeReach::reach(uint32_t place) {
+  if (is_reached_.empty()) is_reached_.resize(membership_.nodes.size());
+  if (is_reached_[place]) return true;
+  const auto targets = membership_.targets();
+  if (std::ranges::find(targets, &membership_.nodes[place]) == targets.end()) {
+    membership_.messages_to.push_back(place);
+    ++attempt_;
+    begin();
+  }
+  is_reached_[place] = unreached_.empty() && links_pending_ == 0;
+  return is_reached_[place];
+}
+
 bool NodeReach::begin_again() {
   if (attempt_ >= kAgainMax) return false;
   ++attempt_;

@@ -33,6 +33,8 @@ class NodeReach {
   // Links to nodes that no all-reduce sends to are opened for the first operation that needs them:
   // in large jobs most would never be used. True: all are open already; else `reached` comes again.
   bool reach_all();
+  // The same for the node at this place of the ring alone.
+  bool reach(uint32_t place);
   // A connection to this node broke and the job does not run yet. True: it is tried again.
   bool begin_again();
   bool awaits(NodeId node) const;
@@ -49,6 +51,7 @@ class NodeReach {
   uint32_t attempt_ = 0;           // answers to an earlier one are late
   std::vector<NodeId> unreached_;  // neighbours that the control plane has not answered for yet
   size_t links_pending_ = 0;
+  std::vector<bool> is_reached_;  // by place: reach() has said so
   Lifetime lifetime_;
 };
 

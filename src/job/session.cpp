@@ -6,7 +6,6 @@
 #include "base/printable.h"
 #include "job/client_body.h"
 #include "job/job.h"
-#include "job/submitted_operation.h"
 #include "job/told_work.h"
 
 namespace braid {
@@ -36,14 +35,14 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
       InputArenas(worker, limits.arena_bytes_max, charge(UserResource::ArenaBytes),
                   charge(UserResource::InputPages), charge(UserResource::Descriptors))));
   session->request_ = std::move(*request);
-  session->operation_timeout_ms_ = limits.operation_timeout_ms;
   session->farewell_ms_ = limits.farewell_ms;
   session->polling_ = limits.polling;
   session->codecs_ = limits.codecs;
   session->tensors_charge_ = charge(UserResource::Tensors);
   session->names_charge_ = charge(UserResource::NameBytes);
   session->descriptors_ = charge(UserResource::Descriptors);
-  session->tickets_.limit(session->request_.done_capacity, charge(UserResource::Operations));
+  session->submissions_.limit(session->request_.done_capacity, charge(UserResource::Operations),
+                              limits.operation_timeout_ms);
   BRAID_RETURN_IF_ERROR(session->descriptors_.set(kDescriptorsOfTrainer));
   if (const auto arena = session->arenas_.add(std::move(fds[0]), open.arena_bytes()); !arena)
     return arena.status();
@@ -57,14 +56,13 @@ Result<std::unique_ptr<Session>> Session::create(Loop& loop, WorkThread& worker,
   return session;
 }
 
-void Session::open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring,
-                   OperationTable& operations) {
-  operations_ = &operations;
+void Session::open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring) {
+  submissions_.begin(*job_, local_rank_);
   state_ = State::Member;
   flatbuffers::FlatBufferBuilder builder;
   const auto blocks = builder.CreateVector(ring.block_of_rank);
   const auto body = proto::CreateJobOpened(builder, epoch, results->size(), blocks,
-                                           static_cast<uint8_t>(polling_), true, ring.nodes);
+                                           static_cast<uint8_t>(polling_), true, ring.nodes, true);
   const Fd done_wake = rings_->take_done_wake();
   const int fds[] = {results->fd_for_reader(), done_wake.get()};
   results_ = std::move(results);
@@ -190,8 +188,14 @@ void Session::refuse_registration(const Status& reason) {
 }
 
 void Session::publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) {
+  publish_message(ticket, result_offset, result_bytes, 0);
+}
+
+void Session::publish_message(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes,
+                              uint32_t source) {
   if (state_ != State::Member) return;
-  if (const Status pushed = rings_->push_done({ticket, result_offset, result_bytes, 0}); !pushed) {
+  const proto::DoneEntry entry{ticket, result_offset, result_bytes, source, 0};
+  if (const Status pushed = rings_->push_done(entry); !pushed) {
     job_->fail(pushed.with_context(fmt::format("job '{}': rank {}", job_name(), rank())));
     return;
   }
@@ -251,7 +255,7 @@ void Session::end_submissions() {
     connection_.resume();
   }
   rings_->stop();
-  tickets_.clear();
+  submissions_.end();
 }
 
 // Returns how many entries it took: fewer than `entries_max` if there are no more.
@@ -264,7 +268,7 @@ size_t Session::drain(size_t entries_max) {
       if (is_leaving_) job_->on_session_left(*this);
       return i;
     }
-    const Status taken = popped ? take(entry) : popped.status();
+    const Status taken = popped ? submissions_.take(entry) : popped.status();
     // A failed job may have closed this session from within take().
     if (state_ != State::Member) return i;
     if (!taken) {
@@ -275,53 +279,6 @@ size_t Session::drain(size_t entries_max) {
     if (leaving_tensors_ && --leaving_tensors_->entries_before == 0) begin_unregistration();
   }
   return entries_max;
-}
-
-Status Session::take(const proto::SubmitEntry& entry) {
-  if (static_cast<proto::SubmitKind>(entry.kind) == proto::SubmitKind::Operation)
-    return take_operation(entry);
-  const auto submitted = tickets_.give_back(entry.ticket);
-  if (!submitted) return submitted.status();
-  tensors_->let_go(submitted->tensor);
-  job_->check(operations_->release(local_rank_, submitted->key));
-  return Status::ok();
-}
-
-Status Session::take_operation(const proto::SubmitEntry& entry) {
-  Tensor* tensor = tensors_->find(entry.tensor);
-  if (tensor == nullptr) {
-    return make_status(StatusCode::NotFound, "submitted tensor {}, which it has not registered",
-                       entry.tensor);
-  }
-  if (tensor->last_step && entry.step <= *tensor->last_step) {
-    return make_status(StatusCode::InvalidArgument,
-                       "submitted '{}' step {} after step {}: steps of a tensor must grow",
-                       *tensor->name, entry.step, *tensor->last_step);
-  }
-  tensor->last_step = entry.step;
-
-  Submission submission;
-  submission.local_rank = local_rank_;
-  submission.ticket = entry.ticket;
-  submission.tensor = tensor->hash;
-  submission.step = entry.step;
-  submission.name = tensor->name;
-  submission.timeout_ms = entry.timeout_ms != 0 ? entry.timeout_ms : operation_timeout_ms_;
-
-  const SubmittedOperation::Trainer trainer{rank(), world_size(), arenas_, rings_charge_};
-  BRAID_RETURN_IF_ERROR(SubmittedOperation(trainer, entry, *tensor).read(submission));
-  const OperationKey key{job_->key(), submission.tensor, submission.step};
-  BRAID_RETURN_IF_ERROR(tickets_.hold(entry.ticket, {key, entry.tensor}));
-  tensors_->hold(entry.tensor);
-  last_name_ = tensor->name;
-  last_step_ = entry.step;
-  job_->on_submit(std::move(submission), tensor->plan_set);
-  return Status::ok();
-}
-
-std::string Session::last_operation() const {
-  return last_name_ == nullptr ? std::string()
-                               : fmt::format("'{}' step {}", *last_name_, last_step_);
 }
 
 }  // namespace braid

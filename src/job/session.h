@@ -15,17 +15,18 @@
 #include "ipc/client_connection.h"
 #include "ipc/daemon_rings.h"
 #include "ipc/user_quotas.h"
-#include "job/held_tickets.h"
 #include "job/input_arenas.h"
 #include "job/open_request.h"
 #include "job/registration.h"
 #include "job/submission_turns.h"
 #include "job/tensor_table.h"
+#include "job/trainer_submissions.h"
 #include "job/unregistration.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "loop/work_thread.h"
-#include "operation/operation_table.h"
+#include "operation/gathered_operation.h"
+#include "operation/message_table.h"
 #include "operation/result_memory.h"
 
 namespace braid {
@@ -50,7 +51,7 @@ struct SessionLimits {
 //   Joining --opened by the job--> Member --LeaveJob, its ring is empty--> Left
 //      |                             |
 //      +------ fail ---------------> Failed
-class Session final : public ResultSink {
+class Session final : public ResultSink, public MessageSink {
  public:
   // Checks OpenJob and adopts its descriptors, three of the right kinds. `worker` outlives the
   // arenas, `turns` and `services` the session.
@@ -81,12 +82,13 @@ class Session final : public ResultSink {
     local_rank_ = local_rank;
   }
   // The job is running: tells the trainer and begins to take operations.
-  void open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring,
-            OperationTable& operations);
+  void open(uint32_t epoch, std::shared_ptr<ResultMemory> results, const Ring& ring);
   // Registers tensors or memory, takes tensors out, tells of its work, leaves. False: the message
   // is nothing of this, or comes too early or too late.
   bool on_message(const proto::ClientMessage& message, std::vector<Fd>& fds);
   void publish(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes) override;
+  void publish_message(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes,
+                       uint32_t source) override;
   // The trainer hears why; the session is out of its job and does nothing any more.
   void fail(const Status& reason);
   // Where its threads wait as node.polling: adaptive says.
@@ -98,7 +100,7 @@ class Session final : public ResultSink {
   void set_place(std::shared_ptr<UserCharge> place) { place_ = std::move(place); }
 
   // For the explanation of a missed deadline.
-  std::string last_operation() const;  // "'x' step 3", or empty
+  std::string last_operation() const { return submissions_.last_operation(); }
   // The name behind a hash, if this trainer has registered it.
   const Tensor* find_tensor(uint64_t hash) const { return tensors_->find_hash(hash); }
 
@@ -130,8 +132,6 @@ class Session final : public ResultSink {
   void await_farewell();
   void end_submissions();
   size_t drain(size_t entries_max);
-  Status take(const proto::SubmitEntry& entry);
-  Status take_operation(const proto::SubmitEntry& entry);
 
   Loop& loop_;
   SubmissionTurns& turns_;
@@ -142,9 +142,7 @@ class Session final : public ResultSink {
   bool is_leaving_ = false;
   std::string leave_reason_;
   Job* job_ = nullptr;
-  OperationTable* operations_ = nullptr;  // the job's, while this is a member
   OpenRequest request_;
-  uint32_t operation_timeout_ms_ = 0;
   uint32_t local_rank_ = 0;
   InputArenas arenas_;
   std::shared_ptr<ResultMemory> results_;  // that the trainer may read
@@ -152,9 +150,7 @@ class Session final : public ResultSink {
   UserCharge rings_charge_;
   std::shared_ptr<TensorTable> tensors_ = std::make_shared<TensorTable>();
   CodecKinds codecs_;  // that they may have
-  HeldTickets tickets_;
-  std::shared_ptr<const std::string> last_name_;
-  uint64_t last_step_ = 0;
+  TrainerSubmissions submissions_{request_, arenas_, *tensors_, rings_charge_};
   Timer farewell_;
   uint32_t farewell_ms_ = 0;
   PollingMode polling_ = PollingMode::Off;

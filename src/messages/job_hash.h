@@ -16,7 +16,7 @@ namespace braid {
 class JobHash {
  public:
   // In front of what is hashed, so that one kind never stands for another.
-  enum Kind : uint64_t { Name = 1, Set, Group, Signature = 5, Splits };
+  enum Kind : uint64_t { Name = 1, Set, Group, Signature = 5, Splits, Message };
 
   explicit JobHash(uint64_t job_key);
 

@@ -115,6 +115,7 @@ class OperationTable final : public OperationEvents {
   // Also those that have ended, until all local ranks have given them back.
   size_t size() const { return entries_.size(); }
   const OperationLog& log() const { return log_; }
+  const JobOnNode& job() const { return job_; }
 
  private:
   using Entry = OperationEntry;

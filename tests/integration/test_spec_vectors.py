@@ -45,6 +45,7 @@ def test_hash(vector):
                                               spec.codec_hash(vector["codec"]), step_word(vector)),
         "updates": lambda: spec.updates_hash([bytes.fromhex(entry) for entry in vector["entries"]]),
         "splits": lambda: spec.splits_hash(job, vector["expected"], vector["given"]),
+        "messages": lambda: spec.record_hash(job, spec.MESSAGES, vector["from"], vector["to"]),
         "model": lambda: spec.tensors_hash(tensors),
     }[vector["of"]]()
     assert f"{made:016x}" == vector["hash"]

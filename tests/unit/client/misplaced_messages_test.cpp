@@ -64,7 +64,7 @@ TEST_F(MisplacedMessagesTest, DescriptorsThatBelongToNoMessage) {
 
 TEST_F(MisplacedMessagesTest, ACompletionWhoseReservedBytesAreNotZero) {
   ticket_ = held();
-  daemon_->complete({ticket_, 0, 16, 9});
+  daemon_->complete({ticket_, 0, 16, 0, 9});
   EXPECT_BRAID_ERROR(wait(), BRAID_ERROR_PROTOCOL, "'reserved' of a completion");
 }
 

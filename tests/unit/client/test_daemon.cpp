@@ -287,7 +287,7 @@ void TestDaemon::complete(Session& session, const proto::SubmitEntry& entry) {
                         (collective == Collective::ReduceScatter ? block * bytes : 0);
   if (bytes > 0) std::memcpy(to, from, bytes);
   session.offset_of_ticket[entry.ticket] = *offset;
-  ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0}).is_ok());
+  ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0, 0}).is_ok());
 }
 
 // Every other rank gives zeros; what a rank gives itself comes back.
@@ -319,7 +319,7 @@ void TestDaemon::complete_exchange(Session& session, const proto::SubmitEntry& e
               arena.data() + entry.offset + before(0, session.rank),
               seen_.splits[session.rank] * element);
   session.offset_of_ticket[entry.ticket] = *offset;
-  ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0}).is_ok());
+  ASSERT_TRUE(session.rings->push_done({entry.ticket, *offset, result_bytes, 0, 0}).is_ok());
 }
 
 }  // namespace braid

@@ -226,7 +226,7 @@ TEST_F(WaitingTest, AFullRingIsWaitedFor) {
 
 TEST_F(WaitingTest, AnImpossibleCompletionEndsTheJob) {
   const braid_ticket ticket = held();
-  daemon_->complete({999'999, 0, 0, 0});
+  daemon_->complete({999'999, 0, 0, 0, 0});
   EXPECT_BRAID_ERROR(braid_wait(job_, ticket, 0), BRAID_ERROR_PROTOCOL, "999999");
 }
 

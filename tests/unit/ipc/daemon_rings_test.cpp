@@ -195,12 +195,12 @@ TEST_F(DaemonRingsTest, CorruptIndicesAndEntriesAreProtocolErrors) {
   EXPECT_EQ(popped.status().code(), StatusCode::Protocol);
 
   view_.header->done.head = 5;
-  EXPECT_EQ(rings_->push_done({1, 0, 0, 0}).code(), StatusCode::Protocol);
+  EXPECT_EQ(rings_->push_done({1, 0, 0, 0, 0}).code(), StatusCode::Protocol);
 }
 
 TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
   rings_ = adopt().value();
-  ASSERT_TRUE(rings_->push_done({7, 64, 128, 0}).is_ok());
+  ASSERT_TRUE(rings_->push_done({7, 64, 128, 0, 0}).is_ok());
   rings_->wake_client();
   const Fd done_wake = rings_->take_done_wake();
   EXPECT_FALSE(is_readable(done_wake)) << "nobody sleeps";
@@ -210,7 +210,7 @@ TEST_F(DaemonRingsTest, CompletionsWakeASleeperOnce) {
   EXPECT_EQ(entry.result_offset, 64u);
   EXPECT_EQ(entry.result_bytes, 128u);
   ASSERT_TRUE(done_.prepare_sleep());
-  ASSERT_TRUE(rings_->push_done({8, 0, 0, 0}).is_ok());
+  ASSERT_TRUE(rings_->push_done({8, 0, 0, 0, 0}).is_ok());
   rings_->wake_client();
   EXPECT_TRUE(is_readable(done_wake));
   drain_wakes(done_wake.get());
@@ -275,8 +275,8 @@ TEST_F(DaemonRingsTest, RingsThatMayGetHolesMayLinger) {
 
 TEST_F(DaemonRingsTest, AFullDoneRingIsAnError) {
   rings_ = adopt().value();
-  for (uint64_t i = 1; i <= kCapacity; ++i) ASSERT_TRUE(rings_->push_done({i, 0, 0, 0}).is_ok());
-  EXPECT_EQ(rings_->push_done({99, 0, 0, 0}).code(), StatusCode::ResourceExhausted);
+  for (uint64_t i = 1; i <= kCapacity; ++i) ASSERT_TRUE(rings_->push_done({i, 0, 0, 0, 0}).is_ok());
+  EXPECT_EQ(rings_->push_done({99, 0, 0, 0, 0}).code(), StatusCode::ResourceExhausted);
 }
 
 TEST_F(DaemonRingsTest, AdoptRefusesWhatDoesNotFit) {

@@ -155,6 +155,24 @@ TEST(SubmitEntryTest, WhatIsReservedIsZero) {
   }
 }
 
+TEST(SubmitEntryTest, AMessageHasNoTensorAndNoTable) {
+  for (const auto kind : {proto::SubmitKind::Send, proto::SubmitKind::Receive}) {
+    proto::SubmitEntry entry{};
+    entry.kind = static_cast<uint8_t>(kind);
+    entry.ticket = 1;
+    EXPECT_TRUE(check_submit_entry(entry));
+    entry.tensor = 4;
+    EXPECT_EQ(check_submit_entry(entry).message(),
+              "'tensor' of a message is reserved and must be 0, not 4");
+    entry.tensor = 0;
+    entry.table = 8;
+    EXPECT_FALSE(check_submit_entry(entry));
+    entry.table = 0;
+    entry.step = kStepNumberMax + 1;
+    EXPECT_FALSE(check_submit_entry(entry));
+  }
+}
+
 TEST(DoneEntryTest, WhatIsReservedIsZero) {
   proto::DoneEntry entry{};
   EXPECT_TRUE(check_done_entry(entry));
@@ -174,7 +192,7 @@ TEST(SubmitEntryTest, EnumsAreChecked) {
     return !check_submit_entry(bad);
   };
   EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 0; }));
-  EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 3; }));
+  EXPECT_TRUE(is_refused([](auto& entry) { entry.kind = 5; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.ticket = 0; }));
   EXPECT_TRUE(is_refused([](auto& entry) { entry.step = kStepNumberMax + 1; }));
   EXPECT_FALSE(is_refused([](auto& entry) { entry.step = kStepNumberMax; }));

@@ -139,6 +139,7 @@ TEST(SpecVectorsTest, Hashes) {
     if (of == "group") hash = plan_set(vector, job).current().groups.front()->hash;
     if (of == "signature") hash = signature_hash(vector, job);
     if (of == "updates") hash = updates_hash(vector);
+    if (of == "messages") hash = job.of(JobHash::Message, {vector["from"], vector["to"]});
     if (of == "splits") hash = splits_hash(vector, job);
     if (of == "model") hash = plan_set(vector, job).tensors_hash();
     EXPECT_EQ(hash, number(vector["hash"])) << vector;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ipc/user_quotas.h"
+#include "messages/rank_message.h"
+#include "operation/mailbox.h"
+#include "operation/message_transfers.h"
+#include "operation/operation_engines.h"
+#include "operation/result_memory.h"
+
+namespace braid {
+
+// One end of a message, as a local rank submits it.
+struct MessageEnd {
+  uint32_t local_rank = 0;
+  uint64_t ticket = 0;
+  uint32_t peer = 0;  // the other rank; a receive's may be proto::kAnyRank
+  uint64_t tag = 0;
+  uint64_t bytes = 0;
+  const uint8_t* input = nullptr;  // a send's, mapped
+  uint64_t deadline_ns = 0;
+  uint32_t timeout_ms = 0;
+};
+
+// Where one local rank's messages end: its done ring. `source`: who has sent; of a send 0.
+class MessageSink {
+ public:
+  virtual ~MessageSink() = default;
+  virtual void publish_message(uint64_t ticket, uint64_t result_offset, uint64_t result_bytes,
+                               uint32_t source) = 0;
+};
+
+// What a table works with.
+struct MessageServices {
+  OperationEngines& engines;
+  OperationEvents& operations;      // told of all operations that are no messages
+  std::vector<MessageSink*> sinks;  // by local rank
+  std::function<Status(uint32_t place, const MessageOffer&)> offer;
+  std::function<Status(uint32_t place, const MessageName&)> accept;
+  // Whether this node can send to the node at this place. Where it cannot yet, it begins to see to
+  // that, and on_reached() follows.
+  std::function<bool(uint32_t place)> reach;
+  std::function<std::string(uint32_t place)> name_of_node;
+  std::function<void(const Status&)> fail;  // the job ends
+};
+
+// The messages between two ranks of one job of which one is on this node, from the first end's
+// submission until the local ends are given back.
+//
+//   offered   --the receiver's node has both ends: its result has a place--> matched
+//   matched   --its memory is there: the receiver's engine started, accepted--> running
+//   offered   --the sender's node hears that it is accepted: engine started--> running
+//   running   --engine done: published--> ended
+//   ended     --engine retired and released by the local ends--> (forgotten)
+//
+// The sender's node numbers the messages from one rank to another one and offers them in that
+// order; the receiver's node finds the receive for each. So one node decides, also where a receive
+// takes messages of any rank.
+//
+// Any error that a function returns is the end of the job. Control loop only.
+class MessageTable final : public OperationEvents {
+ public:
+  // Messages for ranks of this node that none of them receives yet.
+  static constexpr size_t kOfferedMax = 1 << 16;
+  // What one of them takes, about; they count in steps.
+  static constexpr uint64_t kCostBytes = 512;
+  static constexpr uint64_t kStepBytes = 256 << 10;
+  // See OperationTable.
+  static constexpr size_t kLocalRunningMax = 64;
+
+  // `job` outlives it.
+  MessageTable(const JobOnNode& job, std::shared_ptr<ResultMemory> memory,
+               MessageServices services);
+
+  // Messages that nobody receives yet count there.
+  void set_charge(UserCharge charge) { charge_ = std::move(charge); }
+  Status send(const MessageEnd& end);
+  Status receive(const MessageEnd& end);
+  Status on_offer(uint32_t place, const MessageOffer& offer);
+  Status on_accept(uint32_t place, const MessageName& name);
+  // More memory has come, or none will: see ResultMemory.
+  Status on_memory(const Status& growth);
+  Status on_reached();
+  void on_done(const OperationKey& key) override;
+  void on_retired(const OperationKey& key) override;
+  Status release(uint32_t local_rank, uint64_t ticket);
+  // `reason`: what it said, if anything.
+  Status on_rank_left(uint32_t local_rank, const std::string& reason);
+  void drop_sink(uint32_t local_rank) { services_.sinks[local_rank] = nullptr; }
+
+  // Why the job ends, if a deadline has passed: once.
+  Status check_deadlines(uint64_t now_ns);
+  size_t unfinished() const { return unfinished_; }  // ends that are not published yet
+  size_t size() const { return messages_.size() + receives_.size(); }
+
+ private:
+  enum class State : uint8_t { Offered, Matched, Running, Ended };
+  struct Message {
+    MessageName name;
+    uint64_t tag = 0;
+    uint64_t bytes = 0;
+    State state = State::Offered;
+    std::optional<MessageEnd> sender;    // if it is on this node
+    std::optional<MessageEnd> receiver;  // if it is on this node, once matched
+    std::optional<uint64_t> result_offset;
+    bool is_retired = false;
+  };
+  using Messages = std::unordered_map<OperationKey, Message, OperationKeyHash>;
+  using LocalTicket = std::pair<uint32_t, uint64_t>;  // local rank, ticket
+  struct LocalTicketHash {
+    size_t operator()(const LocalTicket& ticket) const {
+      return std::hash<uint64_t>()(ticket.second * 65'537 + ticket.first);
+    }
+  };
+
+  OperationKey key_of(const MessageName& name) const;
+  uint32_t place_of(uint32_t rank) const;
+  std::optional<uint32_t> local_rank_of(uint32_t rank) const;
+  Status offer_waiting();
+  Status arrive(const OperationKey& key, const Message& message, uint32_t local_rank);
+  Status match(const OperationKey& key, LocalTicket ticket);
+  Status go_on();
+  Status begin_receiving(const OperationKey& key, Message& message);
+  Status start(Operation operation);
+  void publish(const Message& message);
+  void forget_if_over(Messages::iterator position);
+  Status count_offered();
+  Status why_left(uint32_t local_rank, const std::string& without) const;
+  Status why_overdue(const MessageEnd& end, bool is_send, const std::string& reason) const;
+  std::string describe(const MessageEnd& end, bool is_send) const;
+  std::string describe_rank(uint32_t rank) const;
+
+  const JobOnNode& job_;
+  const std::shared_ptr<ResultMemory> memory_;
+  MessageServices services_;
+  MessageTransfers transfers_;
+  const std::vector<uint32_t> first_blocks_;  // by place, and the end
+  Messages messages_;
+  std::unordered_map<LocalTicket, MessageEnd, LocalTicketHash> receives_;   // that wait
+  std::unordered_map<LocalTicket, OperationKey, LocalTicketHash> tickets_;  // of messages
+  std::vector<Mailbox> mailboxes_;                                          // by local rank
+  std::unordered_map<uint64_t, uint64_t> next_numbers_;                     // by tensor of the key
+  std::deque<OperationKey> unoffered_;                     // whose nodes are not reached yet
+  std::deque<OperationKey> placed_;                        // whose memory is not there yet
+  std::vector<std::optional<std::string>> leave_reasons_;  // by local rank: has it left, and why
+  UserCharge charge_;
+  size_t offered_ = 0;  // in all mailboxes
+  size_t unfinished_ = 0;
+  size_t local_running_ = 0;
+  bool is_overdue_ = false;
+};
+
+}  // namespace braid
