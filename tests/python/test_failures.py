@@ -57,9 +57,6 @@ def test_why_a_rank_was_refused_is_told_to_the_others(end):
         assert re.search(told, result["text"]), result
 
 
-FROM_ANY_SOURCE = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 8)
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -69,8 +66,6 @@ FROM_ANY_SOURCE = tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2,
 )  # fmt: skip
 @pytest.mark.parametrize(("victim", "nodes"), [(0, 1), (1, 1), pytest.param(2, 3, marks=once)])
 def test_a_rank_that_died_before_first_contact_is_named_to_who_speaks_to_it(victim, nodes, how):
-    if how == "recv from any" and not FROM_ANY_SOURCE:
-        pytest.skip("this torch's gloo cannot start lazily, so braid does not receive from any source")
     done = run("first_contact.py", str(victim), how, nodes=nodes, ranks_per_node=3 // nodes)
     assert done.exit_code == KILLED, done.output
     assert sorted(done.results) == [rank for rank in range(3) if rank != victim], done.output

@@ -19,14 +19,30 @@ def late() -> list[Any]:
     return run("late_ranks.py", nodes=3, ranks_per_node=1).expect(3)
 
 
-RECEIVE, SEND = "receive of rank 0 from rank 1", "send of rank 0 to rank 1"
-WHAT = {"recv": RECEIVE, "send": SEND, "irecv": RECEIVE, "isend": SEND, "batch": SEND}
+RECEIVE = "receive of rank 0 from rank 1"
+# At the timeout of the group the daemons end the job; at that of wait() the wait ends.
+NOT_SENT = (
+    "the receive of 12 bytes, tag 0, at rank 0 on node 'node0' from rank 1 on node 'node1' did not end within 2000 ms: "
+    "no such message was sent"
+)
+NOT_RECEIVED = (
+    "the send of 12 bytes, tag 0, from rank 0 on node 'node0' to rank 1 on node 'node1' did not end within 2000 ms: it "
+    "was not received"
+)
+TEXTS = {
+    "recv": [NOT_SENT],
+    "send": [NOT_RECEIVED],
+    "irecv": [f"{RECEIVE}: it has not ended within 2 s"],
+    "isend": ["send of rank 0 to rank 1: it has not ended within 2 s"],
+    "batch": [NOT_SENT, NOT_RECEIVED],  # Both end at the same time.
+}
 
 
-@pytest.mark.parametrize("way", WHAT)
+@pytest.mark.parametrize("way", TEXTS)
 def test_a_rank_that_does_not_come_is_named_at_the_timeout(way):
     text = late()[0]["unanswered"][way]
-    assert text == f"braid: Timed out waiting: {WHAT[way]}: rank 1 has not come within 2 s"
+    assert text.startswith("braid: Timed out waiting: ")
+    assert any(wanted in text for wanted in TEXTS[way]), text
 
 
 def test_a_collective_through_gloo_ends_at_its_timeout():
@@ -39,8 +55,7 @@ def test_a_collective_through_gloo_ends_at_its_timeout():
 
 
 def test_a_rank_that_does_not_send_again_is_named_at_the_timeout():
-    text = late()[0]["connected"]
-    assert text == f"braid: Timed out waiting: {RECEIVE}: it has not ended within 2 s"
+    assert NOT_SENT in late()[0]["connected"]
 
 
 def test_a_receive_that_timed_out_takes_nothing_from_the_next_one():

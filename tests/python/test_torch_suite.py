@@ -25,15 +25,6 @@ LEFT_OUT = {
     "test_as_gloo.py looks at the same words",
     "test_barrier_timeout_full_group": "as test_barrier_timeout_global",
 }
-# The same for torch before 2.8, whose gloo connects all ranks when a group is made.
-LEFT_OUT_BEFORE_2_8 = {
-    name: "receiving from any source is refused there, and says so"
-    for name in (
-        "test_send_recv_any_source",
-        "test_send_recv_any_source_autograd_profiler",
-        "test_send_recv_any_source_torch_profiler",
-    )
-}
 # What looks at DDP's buckets, which hold one parameter each unless BRAID_KEEP_BUCKETS=1 is set.
 KEEPS_BUCKETS = {
     "test_ddp_logging_data_cpu": "compares the bucket sizes that DDP logs with its defaults",
@@ -75,9 +66,8 @@ def failures(ranks: int, names: list[str], *options: str) -> list[str]:
 )
 def test_what_passes_over_gloo_passes_over_braid(ranks):
     old = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8)
-    left_out = LEFT_OUT | (LEFT_OUT_BEFORE_2_8 if old else {})
     passing = [*passing_over_gloo(ranks), *(PASSES_BEFORE_2_8 if old else ())]
-    names = [name for name in passing if name not in left_out]
+    names = [name for name in passing if name not in LEFT_OUT]
     usual = [name for name in names if name not in KEEPS_BUCKETS]
     kept = [name for name in names if name in KEEPS_BUCKETS]
     assert len(usual) > 80 and kept  # Most of the 285 need GPUs.

@@ -37,6 +37,8 @@ class World:
         self.opened: set[int] = set()  # Ranks.
         # What ranks have told of placed work: rank, work, items, spans, load.
         self.told: list[tuple[Any, ...]] = []
+        self.sends: list[Letter] = []  # That wait for their receives.
+        self.receives: list[Letter] = []
         # What was asked of owners: action by name and step.
         self.actions: list[UpdateAction] = []
 
@@ -94,6 +96,22 @@ class Operation:
         self.results = [result.clone() for _ in inputs]
 
 
+class Letter:
+    """A message on its way: its bytes are copied when its receive is there."""
+
+    name = "a message"
+
+    def __init__(self, rank: int, peer: int, tag: int) -> None:
+        self.rank, self.peer, self.tag = rank, peer, tag
+        self.values = torch.empty(0)  # A send's.
+        self.source = rank
+        self.results: dict[int, torch.Tensor] | None = None  # By the rank that looks.
+
+    def takes(self, sent: Letter) -> bool:
+        """Whether this receive does."""
+        return (sent.peer, sent.tag) == (self.rank, self.tag) and self.peer in (sent.rank, braid.ANY_RANK)
+
+
 class ThreadJob:
     """One rank's membership."""
 
@@ -108,7 +126,7 @@ class ThreadJob:
         self.world, self.rank, self.name, self.world_size = world, rank, name, world.size
         self._tensors: dict[int, braid.TensorSpec] = {}
         self._buffers: dict[int, Any] = {}
-        self._tickets: dict[int, Operation] = {}
+        self._tickets: dict[int, Operation | Letter] = {}
         self._next = itertools.count(1)
         self._device_steps: dict[int, int] = {}
         self._devices: dict[int, DeviceMemory] = {}  # by ticket
@@ -214,6 +232,34 @@ class ThreadJob:
         )  # fmt: skip
         self._devices[ticket] = memory
         return ticket
+
+    def send(self, peer: int, data: int, *, tag: int = 0, nbytes: int = 0, timeout: float | None = None) -> int:
+        sent = Letter(self.rank, peer, tag)
+        sent.values = _at(data, nbytes, torch.uint8)
+        with self.world.changed:
+            receive = next((one for one in self.world.receives if one.takes(sent)), None)
+            return self._mailed(sent, self.world.sends, sent, receive)
+
+    def receive(self, peer: int, nbytes: int, *, tag: int = 0, timeout: float | None = None) -> int:
+        receive = Letter(self.rank, peer, tag)
+        with self.world.changed:
+            sent = next((one for one in self.world.sends if receive.takes(one)), None)
+            return self._mailed(receive, self.world.receives, sent, receive)
+
+    def _mailed(self, own: Letter, waiting: list[Letter], sent: Letter | None, receive: Letter | None) -> int:
+        ticket = next(self._next)
+        self._tickets[ticket] = own
+        waiting.append(own)
+        if sent is not None and receive is not None:
+            receive.source = sent.rank
+            receive.results, sent.results = {receive.rank: sent.values.clone()}, {sent.rank: torch.empty(0)}
+            self.world.sends = [one for one in self.world.sends if one is not sent]
+            self.world.receives = [one for one in self.world.receives if one is not receive]
+            self.world.changed.notify_all()
+        return ticket
+
+    def source(self, ticket: int) -> int:
+        return self._tickets[ticket].source
 
     def stream_wait(self, ticket: int, stream: int) -> None:
         if not self._devices[ticket].streams_wait:

@@ -62,18 +62,15 @@ def point_to_point(rank: int, size: int) -> None:
     for work in dist.batch_isend_irecv(operations):
         work.wait()
     assert tensors[1].tolist() == [before] * 4, tensors[1]
-    from torch._C._distributed_c10d import ProcessGroupGloo
-
-    if "lazy_init" in (ProcessGroupGloo.create_device.__doc__ or ""):
-        if rank == 1:
-            sources = set()
-            for _ in range(size - 1):
-                tensor = torch.zeros(1)
-                sources.add(dist.recv(tensor, None))
-                assert tensor.item() in range(size)
-            assert sources == set(range(size)) - {1}, sources
-        else:
-            dist.send(torch.tensor([float(rank)]), 1)
+    if rank == 1:
+        sources = set()
+        for _ in range(size - 1):
+            tensor = torch.zeros(1)
+            sources.add(dist.recv(tensor, None))
+            assert tensor.item() in range(size)
+        assert sources == set(range(size)) - {1}, sources
+    else:
+        dist.send(torch.tensor([float(rank)]), 1)
 
 
 def main() -> None:

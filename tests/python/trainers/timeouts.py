@@ -74,7 +74,6 @@ def gradients(group: Any, rank: int, store: Any) -> Any:
 
 
 def received(group: Any, rank: int, store: Any) -> Any:
-    # They know each other: how long a first contact may take is gloo's own.
     ones = torch.ones(3)
     dist.send(ones, 0, group=group) if rank else dist.recv(ones, 1, group=group)
     set_timeout(SHORT, group)

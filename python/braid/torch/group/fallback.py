@@ -15,8 +15,7 @@ from torch.distributed import Work
 
 from braid.torch.group.gloo import InnerGloo
 from braid.torch.operations import devices
-from braid.torch.operations.untraced import untraced
-from braid.torch.operations.work import CopyBackWork, finished
+from braid.torch.operations.work import finished
 
 Tensors = Sequence[torch.Tensor]
 
@@ -27,32 +26,6 @@ class FallbackMixin:
     _inner: InnerGloo
     _rank: int
     _size: int
-    _coalescing: list[Any] | None
-
-    @untraced
-    def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Work:
-        given = [tensor.detach().cpu() for tensor in tensors]
-        group = self._inner.peer_to_peer("send")
-        return self._coalesced(self._inner.send(dst, lambda: group.send(given, dst, tag)))
-
-    @untraced
-    def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Work:
-        group = self._inner.peer_to_peer("recv")
-        return self._received(
-            tensors, lambda into: self._inner.receive(src, lambda: group.recv(into, src, tag))
-        )
-
-    @untraced
-    def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
-        group = self._inner.peer_to_peer("recv")
-        return self._received(
-            tensors,
-            lambda into: self._inner.receive_from_any(lambda: group.recv_anysource(into, tag)),
-        )
-
-    recvAnysource = recv_anysource
-
-    # Reductions of types and operations that braid has not.
 
     def _reduced_by_gloo(self, tensors: list[torch.Tensor], op: Any) -> Work:
         options = AllreduceOptions()
@@ -107,16 +80,3 @@ class FallbackMixin:
         # The caller may wait on another CUDA stream.
         devices.cuda.hold(devices.cuda.devices_of(outputs))
         return finished(outputs)
-
-    def _received(
-        self, tensors: list[torch.Tensor], start: Callable[[list[torch.Tensor]], Work]
-    ) -> Work:
-        if not devices.cuda.devices_of(tensors):
-            return self._coalesced(start(tensors))
-        copies = [torch.empty_like(tensor, device="cpu") for tensor in tensors]
-        return self._coalesced(CopyBackWork(start(copies), tensors, copies))
-
-    def _coalesced(self, work: Work) -> Work:
-        if self._coalescing is not None:
-            self._coalescing.append(work)
-        return work

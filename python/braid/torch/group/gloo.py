@@ -2,9 +2,8 @@
 """The inner gloo group: what braid does not carry still has to work in an unmodified script.
 
 Where torch has gloo's lazy start (2.8 and newer) the group is made along with ours: that costs a
-few milliseconds, connects to nobody, and means that two ranks can talk later without the others.
-Before, making a group connects everybody to everybody, so it is made by the first collective
-(which all ranks enter) and point-to-point traffic goes through groups of two (see pairs.py).
+few milliseconds and connects to nobody. Before, making a group connects everybody to everybody, so
+it is made by the first collective, which all ranks enter.
 """
 
 from __future__ import annotations
@@ -23,11 +22,8 @@ from typing import Any
 from torch.distributed import PrefixStore, ProcessGroupGloo, Store, Work
 
 from braid import Job
-from braid.torch.group.first_contacts import FirstContacts
 from braid.torch.group.gloo_collectives import GlooCollectives
 from braid.torch.group.job_watch import JobWatch
-from braid.torch.group.pairs import Pairs
-from braid.torch.group.transfers import AnySourceTransfer, Transfer
 from braid.torch.operations.callbacks import CallbackThreads
 from braid.torch.operations.work import BraidWork
 
@@ -46,7 +42,6 @@ class InnerGloo:
         self._store = PrefixStore("braid/gloo", store)
         self._make_gloo = partial(make_gloo, host_of(job.master_address))
         self.watch = JobWatch(job)
-        self._contacts = FirstContacts(store, rank, self.watch)
         self._collectives = GlooCollectives(self.watch, callbacks, job.name)
         self._rank = rank
         self._size = size
@@ -55,15 +50,11 @@ class InnerGloo:
         self._lock = threading.Lock()
         self.was_used = False
         self._group: Any = None
-        self._pairs: Pairs | None = None
         self._lazy_error: Exception | None = None
         try:
             self._group = self._make(lazy_init=True)
         except TypeError:
-            # This torch cannot; ranks run the same torch, so all of them come here.
-            self._pairs = Pairs(
-                store, job.name, rank, self._make_gloo, timeout, self.watch.check
-            )
+            pass  # This torch cannot; ranks run the same torch, so all of them come here.
         except RuntimeError as error:
             # No usable interface, for one. Nobody needs to care until gloo is needed.
             self._lazy_error = error
@@ -87,44 +78,12 @@ class InnerGloo:
         name = f"{what} through gloo on rank {self._rank}"
         return self._collectives.start(name, value, self._timeout, lambda: start(group))
 
-    def peer_to_peer(self, what: str) -> Any:
-        """Something with send, recv and recv_anysource."""
-        if self._pairs is None:
-            return self.group(what)
-        with self._lock:
-            self._tell(what)
-        return self._pairs
-
-    def send(self, peer: int, start: Callable[[], Work]) -> Work:
-        """Begins a send to another rank, which may have to come first."""
-        return self._transfer(f"send of rank {self._rank} to rank {peer}", peer, start)
-
-    def receive(self, peer: int, start: Callable[[], Work]) -> Work:
-        """The same for a receive."""
-        return self._transfer(f"receive of rank {self._rank} from rank {peer}", peer, start)
-
-    def receive_from_any(self, start: Callable[[], Work]) -> Work:
-        """The same for a receive that any rank may answer."""
-        self._contacts.wait_for_any()
-        work = self.watch.see_through(start)
-        what = f"receive of rank {self._rank} from any rank"
-        return AnySourceTransfer(what, self._timeout, work, self.watch)
-
     def set_timeout(self, timeout: timedelta) -> None:
         """The timeout of operations that begin from here on. gloo's connections keep their own."""
         with self._lock:
             self._timeout = timeout
             if self._group is not None:
                 self._group._set_default_timeout(timeout)
-            pairs = self._pairs
-        if pairs is not None:
-            pairs.set_timeout(timeout)
-
-    def _transfer(self, what: str, peer: int, start: Callable[[], Work]) -> Work:
-        contacts = self._contacts
-        return contacts.order(
-            Transfer(what, peer, self._timeout, start, self.watch, contacts.withdraw)
-        )
 
     def close(self) -> None:
         """Lets go of the groups: gloo's threads must not live to see the interpreter end."""
@@ -133,13 +92,9 @@ class InnerGloo:
             if self._group is not None:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
             return
-        self._contacts.close()
         with self._lock:
             self._collectives.close(self._group)
             self._group = None
-            pairs = self._pairs
-        if pairs is not None:
-            pairs.close()
 
     def _tell(self, what: str) -> None:
         if not self.was_used:

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from torch.distributed import DistBackendError, Work
 
 from braid.torch.group.job_watch import PIECE_SECONDS, JobWatch
-from braid.torch.group.transfers import timed_out
 from braid.torch.operations.callbacks import CallbackThreads, Origin, current_origin
 from braid.torch.operations.completion import CompletionThread
+from braid.torch.operations.failures import timed_out
 from braid.torch.operations.work import BraidWork
 
 _JOIN_SECONDS = 10.0

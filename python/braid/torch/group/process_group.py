@@ -22,6 +22,7 @@ from braid.torch.group.exchanges import ExchangeMixin
 from braid.torch.group.fallback import FallbackMixin
 from braid.torch.group.gloo import InnerGloo
 from braid.torch.group.monitored import MonitoredBarrier
+from braid.torch.group.peers import PeerMixin
 from braid.torch.group.unheard import checks_nans, tell_unused
 from braid.torch.operations import engine as _engine
 from braid.torch.operations.carriage import carriage_of_copy, carriage_of_reduction, refuse_sparse
@@ -31,7 +32,9 @@ from braid.torch.operations.untraced import untraced
 from braid.torch.operations.work import WorkList, handed_out
 
 
-class BraidProcessGroup(ExchangeMixin, CarryingMixin, FallbackMixin, ProcessGroup):
+class BraidProcessGroup(
+    ExchangeMixin, PeerMixin, CarryingMixin, FallbackMixin, ProcessGroup
+):
     """`job` becomes the group's own; shutdown(), abort() or the group's end close it."""
 
     supports_splitting = False

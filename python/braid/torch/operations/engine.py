@@ -28,6 +28,7 @@ from braid.torch.operations.failures import as_distributed, refuse_handlers
 from braid.torch.operations.flight_record import GroupRecord
 from braid.torch.operations.in_pieces import CutOperation, InPieces, Way
 from braid.torch.operations.lent_memory import LentMemory
+from braid.torch.operations.messages import Messages
 from braid.torch.operations.packing import Outputs, Unpack, pack
 from braid.torch.operations.pieces import PIECES_MAX, Cuts, Piece
 from braid.torch.operations.streams import Streams
@@ -120,6 +121,7 @@ class Engine:
         # in between (of a SyncBatchNorm, say) must not queue behind the first of them.
         self.gradients = CompletionThread("braid-gradients", _complete_itself)
         self.lent = LentMemory(job, self.gradients.put)
+        self.messages = Messages(self)
         self.attended = Attended(self)
         self.on_devices = DeviceOperations(job, self.attended)
         record.look = WeakMethod(self.on_devices.look)
@@ -243,7 +245,7 @@ class Engine:
                 return
             self.closing = True
         completing = (self._completion, self._nested, self.gradients)
-        ended = [thread.close(_JOIN_SECONDS) for thread in completing]
+        ended = [each.close(_JOIN_SECONDS) for each in (*completing, self.messages)]
         self.callbacks.close(_JOIN_SECONDS)
         with self._one_ended:
             idle = self._one_ended.wait_for(lambda: self._in_flight == 0, _JOIN_SECONDS)

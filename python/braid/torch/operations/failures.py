@@ -19,6 +19,11 @@ def as_distributed(cause: BraidError, before: str = "", after: str = "") -> Dist
     return error
 
 
+def timed_out(text: str) -> DistBackendError:
+    """With the words by which launchers know a timeout."""
+    return DistBackendError(f"braid: Timed out waiting: {text}")
+
+
 def refuse_handlers(lock: Any, job: str) -> None:
     """A signal's handler may run while its thread submits under this re-entrant lock. The operation that
     is being submitted cannot come behind the handler's."""

@@ -32,7 +32,7 @@ _CPP_KEEPS_PYTHON_WORK = tuple(int(n) for n in torch.__version__.split(".")[:2])
 _ZERO = timedelta(0)
 _TORCH_DISTRIBUTED = "torch.distributed.distributed_c10d"
 # Whose frames may be all that C++ has above it.
-_GROUP_MODULES = ("carrying", "exchanges", "fallback", "process_group")
+_GROUP_MODULES = ("carrying", "exchanges", "fallback", "peers", "process_group")
 _OF_THE_GROUP = frozenset((
     __name__, "braid.torch.operations.untraced", *(f"braid.torch.group.{n}" for n in _GROUP_MODULES)
 ))  # fmt: skip
@@ -120,6 +120,10 @@ class BraidWork(FutureWork):
         if self._error is not None:
             raise self._error
         return True
+
+    def has_ended(self) -> bool:
+        """Without looking whether it could end now."""
+        return self._ended
 
     def is_completed(self) -> bool:
         return self._ended
