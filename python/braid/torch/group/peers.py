@@ -12,8 +12,9 @@ from braid.torch.group.arguments import packable
 from braid.torch.group.unheard import refuse_nans
 from braid.torch.operations import devices
 from braid.torch.operations.carriage import refuse_sparse
-from braid.torch.operations.engine import Engine, pack, unpack_whole
+from braid.torch.operations.engine import Engine
 from braid.torch.operations.messages import Channel, MessageWork
+from braid.torch.operations.packing import pack, unpack_whole
 from braid.torch.operations.untraced import untraced
 from braid.torch.operations.work import CopyBackWork
 
