@@ -195,6 +195,7 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
   options.tcp = config.transport.tcp == "ucx" ? TcpTransport::Ucx : TcpTransport::Native;
   options.tcp_port = static_cast<uint16_t>(config.transport.port);
   options.node_address = config.node.address;
+  options.is_alone = config.control.cluster_key_file.empty();
   options.flows_per_link = flows_per_link(config);
   options.chunk_bytes = chunk_bytes_max(config);
   options.window_bytes = config.transport.window_bytes;

@@ -76,7 +76,8 @@ bool IncomingFlow::note(const proto::ChunkHeader& header) {
 }
 
 Result<uint32_t> IncomingFlow::payload_bytes(std::span<const uint8_t> header) {
-  if (is_closing() || state() == State::Failed) return error();
+  if (is_closing() || state() == State::Failed)
+    return Status(StatusCode::Cancelled, "the flow is given up");
   const uint32_t bytes = proto::chunk_payload_bytes(header);
   const auto parsed = proto::parse_chunk_header(header, bytes);
   if (!parsed || parsed->flow_token != token_ || bytes > io_.options.chunk_bytes) {

@@ -62,7 +62,7 @@ def test_every_shape_adds_up_and_says_what_was_measured(nodes, ranks_per_node):
         assert one["dtype"] == "float32" and one["median_seconds"] > 0 and one["wrong"] == 0
         assert one["p99_seconds"] >= max(one["median_seconds"], one["mean_seconds"])
         assert (one["flows"] > 0) == (nodes > 1)
-        assert "tcp on eth0" in one["transport"]
+        assert "TCP on eth0" in one["transport"]
 
 
 @pytest.mark.parametrize("name", FACTORS)
@@ -125,7 +125,8 @@ def test_counts_are_of_an_operation():
         daemon, trainer = counts["daemon"], counts["trainer"]
         assert daemon["wake_ups"] > 0 and trainer["wake_ups"] >= 0
         for direction in ("sent", "received"):
-            assert one["bytes"] <= daemon[f"bytes_{direction}"] < 1.5 * one["bytes"] + 500
+            # A node may have begun the first operation before, and the last one behind, what was counted.
+            assert 0.98 * one["bytes"] <= daemon[f"bytes_{direction}"] < 1.5 * one["bytes"] + 500
         known = [daemon["system_calls"], trainer["system_calls"]]
         assert all(calls is None for calls in known) if counts["why_not"] else all(calls > 0 for calls in known)
     lines = bench(2, 1, *arguments)

@@ -134,7 +134,8 @@ except braid.BraidError as error:
 
 
 def test_results_that_are_not_given_back_end_with_the_key_to_raise(cluster_of):
-    cluster = cluster_of(2, "debug.result_bytes_max=2MiB")
+    # What is given back a daemon sees with the next submission, or as soon as it polls.
+    cluster = cluster_of(2, "debug.result_bytes_max=2MiB", "node.polling=always")
     for trainer in cluster.start(KEEP_RESULTS, argument=BRAIDCTL):
         assert trainer.result()["good"]
     for trainer in cluster.start(KEEP_RESULTS, argument=None):

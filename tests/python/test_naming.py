@@ -20,6 +20,7 @@ def plain(monkeypatch):
     for name in ("BRAID_JOB", "SLURM_JOB_NAME", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "argv", ["runs/my train!.py", "--epochs", "3"])
+    monkeypatch.setattr(naming, "_run", "")  # what this process's other tests have made
 
 
 def test_people_name_the_run_then_slurm_then_the_script(monkeypatch):

@@ -16,7 +16,8 @@ from . import figures, probe
 
 _DIVIDED_BY = 64  # a trace's counts: messages depend on how many tensors there are, not on their bytes
 # What a tuner's nodes send each step would count as reports for plans.
-_WITHOUT_TUNING = "tune.mode=off"
+# They would send messages that are counted as plans'.
+_WITHOUT_TRIALS = ("tune.mode=off", "node.polling=off")
 _SETTLE_S = 1.0  # heartbeats of daemons that have just met begin
 
 
@@ -42,7 +43,7 @@ def measure(point: Point, options: argparse.Namespace) -> list[dict]:
         nic_mbit=None,
         flow_mbit=None,
         delay=Delay(),
-        settings=[_WITHOUT_TUNING, *options.settings],
+        settings=[*_WITHOUT_TRIALS, *options.settings],
     )
     cluster = Cluster(shape, options.braid)
     try:

@@ -27,6 +27,8 @@ Result<std::unique_ptr<ListeningRail>> listen_on(const TransportOptions& options
                                                  size_t io_loop) {
   auto found = find_rail(options, rail);
   if (!found) return found.status();
+  if (options.is_alone)
+    return std::make_unique<ListeningRail>(ListeningRail{std::move(*found), Fd()});
   const auto port = static_cast<uint16_t>(options.tcp_port == 0 ? 0 : options.tcp_port + io_loop);
   auto socket = FlowListener::listen(found->addresses.front().with_port(port));
   if (!socket) return socket.status();
@@ -55,7 +57,7 @@ class TcpChannels final : public FlowChannels {
         });
   }
 
-  bool has_rail(size_t rail) const override { return rails_[rail].listener != nullptr; }
+  bool has_rail(size_t rail) const override { return rails_[rail].is_here; }
   void set_on_rail_here(std::function<void(size_t)> on_rail_here) override {
     on_rail_here_ = std::move(on_rail_here);
   }
@@ -78,7 +80,8 @@ class TcpChannels final : public FlowChannels {
  private:
   struct Rail {
     TcpRail rail;
-    std::unique_ptr<FlowListener> listener;  // nullptr: it has had no carrier yet
+    std::unique_ptr<FlowListener> listener;  // nullptr: no flows come, or it is not here
+    bool is_here = false;                    // it has had a carrier
   };
   struct Waiting {
     const void* owner;
@@ -88,6 +91,10 @@ class TcpChannels final : public FlowChannels {
 
   bool take(size_t rail) {
     const auto opened = std::move(opened_[rail]);
+    if (!opened->socket.is_valid()) {
+      rails_[rail] = {std::move(opened->rail), nullptr, true};
+      return true;
+    }
     auto listener =
         FlowListener::create(loop_, std::move(opened->socket), opened->rail.name, strangers_);
     if (!listener) {
@@ -95,7 +102,7 @@ class TcpChannels final : public FlowChannels {
                      listener.status().message());
       return false;
     }
-    rails_[rail] = {std::move(opened->rail), std::move(*listener)};
+    rails_[rail] = {std::move(opened->rail), std::move(*listener), true};
     return true;
   }
 
@@ -106,7 +113,7 @@ class TcpChannels final : public FlowChannels {
     requests_.erase(found);
     const Rail& rail = rails_[waiting.request.rail];
     if (rail.listener == nullptr)
-      return waiting.take(Status(StatusCode::Unavailable, "the rail has had no carrier yet"));
+      return waiting.take(Status(StatusCode::Unavailable, "no flow can be opened on the rail yet"));
     std::unique_ptr<FlowChannel> made =
         std::make_unique<TcpChannel>(loop_, rail.rail, *rail.listener, *buffer_, waiting.request);
     waiting.take(std::move(made));

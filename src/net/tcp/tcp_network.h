@@ -13,7 +13,7 @@
 
 namespace braid {
 
-// A rail, and the socket on which a loop waits for flows on it.
+// A rail, and the socket on which a loop waits for flows on it; none where there are no other nodes.
 struct ListeningRail {
   TcpRail rail;
   Fd socket;
