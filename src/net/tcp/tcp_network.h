@@ -13,7 +13,8 @@
 
 namespace braid {
 
-// A rail, and the socket on which a loop waits for flows on it; none where there are no other nodes.
+// A rail, and the socket on which a loop waits for flows on it; none where there are no other
+// nodes.
 struct ListeningRail {
   TcpRail rail;
   Fd socket;
