@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/local_host.h"
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <linux/netlink.h>
@@ -17,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/inet6_addresses.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {
@@ -56,75 +60,108 @@ bool is_own_address(sa_family_t family, const void* address, uint16_t bytes) {
   return static_cast<const rtmsg*>(NLMSG_DATA(header))->rtm_type == RTN_LOCAL;
 }
 
+struct DeviceAddress {
+  std::string device;
+  unsigned flags = 0;
+  SocketAddress address;
+
+  bool leads_out() const { return (flags & (IFF_UP | IFF_LOOPBACK)) == IFF_UP; }
+};
+
+// Device by device, in the kernel's order; IPv4 first.
+std::vector<DeviceAddress> own_addresses() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
+  std::vector<DeviceAddress> own;
+  std::map<std::string, unsigned> flags;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    flags[entry->ifa_name] = entry->ifa_flags;
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    if (const auto address = SocketAddress::from(entry->ifa_addr))
+      own.push_back({entry->ifa_name, entry->ifa_flags, address->with_port(0)});
+  }
+  for (const Inet6Address& one : inet6_addresses())
+    own.push_back({one.device, flags[one.device], one.address});
+  return own;
+}
+
 }  // namespace
 
 bool is_loopback_host(const std::string& host) {
-  if (host == "localhost" || host == "::1") return true;
-  in_addr address{};
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
+  if (host == "localhost") return true;
+  const auto address = SocketAddress::parse(host, 0);
+  return address && address->is_loopback();
 }
 
 bool is_local_host(const std::string& host) {
   const std::string name = own_name();
   if (!name.empty() && (host == name || host.starts_with(name + "."))) return true;
-  in_addr v4{};
-  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return is_own_address(AF_INET, &v4, sizeof(v4));
-  in6_addr v6{};
-  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && is_own_address(AF_INET6, &v6, sizeof(v6));
+  const auto address = SocketAddress::parse(host, 0);
+  if (!address) return false;
+  // Every device has a route to all link-local addresses.
+  if (address->is_link_local()) return !own_interface_of(host).empty();
+  if (address->is_v6()) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6*>(address->get())->sin6_addr;
+    return is_own_address(AF_INET6, &v6, sizeof(v6));
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in*>(address->get())->sin_addr;
+  return is_own_address(AF_INET, &v4, sizeof(v4));
 }
 
 std::string own_interface_of(const std::string& address) {
-  in_addr wanted{};
-  ifaddrs* list = nullptr;
-  if (::inet_pton(AF_INET, address.c_str(), &wanted) != 1 || ::getifaddrs(&list) != 0) return {};
-  std::string name;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    const auto* own = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
-    if (own->sin_addr.s_addr == wanted.s_addr) name = entry->ifa_name;
+  const auto wanted = SocketAddress::parse(address, 0);
+  if (!wanted) return {};
+  const auto own = own_addresses();
+  const auto found = std::ranges::find(own, *wanted, &DeviceAddress::address);
+  return found == own.end() ? std::string() : found->device;
+}
+
+bool has_own_address(bool is_v6) {
+  if (!is_v6) {
+    return std::ranges::any_of(own_addresses(), [](const DeviceAddress& one) {
+      return one.leads_out() && !one.address.is_v6();
+    });
   }
-  ::freeifaddrs(list);
-  return name;
+  return std::ranges::any_of(inet6_addresses(), [](const Inet6Address& one) {
+    return !one.address.is_loopback() && !one.address.is_link_local();
+  });
 }
 
 std::string own_interfaces() {
   constexpr size_t kNamedMax = 8;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return "interfaces that cannot be listed";
   std::vector<std::string> named;
   size_t count = 0;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    constexpr unsigned kFlags = IFF_UP | IFF_LOOPBACK;
-    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET ||
-        (entry->ifa_flags & kFlags) != IFF_UP)
-      continue;
-    std::array<char, INET_ADDRSTRLEN> text{};
-    const auto* own = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
-    ::inet_ntop(AF_INET, &own->sin_addr, text.data(), text.size());
-    if (++count <= kNamedMax) named.push_back(fmt::format("{} ({})", entry->ifa_name, text.data()));
+  const auto own = own_addresses();
+  for (auto one = own.begin(); one != own.end(); ++one) {
+    const auto is_same = [&](const DeviceAddress& other) { return other.device == one->device; };
+    if (!one->leads_out() || std::any_of(own.begin(), one, is_same)) continue;
+    if (++count > kNamedMax) continue;
+    std::vector<std::string> texts;
+    for (const DeviceAddress& other : own) {
+      const bool is_told = texts.empty() || !other.address.is_link_local();
+      if (is_same(other) && is_told) texts.push_back(other.address.host());
+    }
+    named.push_back(fmt::format("{} ({})", one->device, fmt::join(texts, ", ")));
   }
-  ::freeifaddrs(list);
-  if (named.empty()) return "no interface with an IPv4 address";
+  if (named.empty()) return "no interface with an IP address";
   const std::string more = count > kNamedMax ? fmt::format(" and {} more", count - kNamedMax) : "";
   return fmt::format("{}{}", fmt::join(named, ", "), more);
 }
 
 std::string own_end_towards(const std::string& address) {
-  sockaddr_in remote{};
-  remote.sin_family = AF_INET;
-  remote.sin_port = htons(9);  // any: nothing is sent
-  sockaddr_in own{};
-  socklen_t bytes = sizeof(own);
-  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  std::array<char, INET_ADDRSTRLEN> text{};
-  if (::inet_pton(AF_INET, address.c_str(), &remote.sin_addr) != 1 ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&remote), sizeof(remote)) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &bytes) != 0 ||
-      own.sin_addr.s_addr == remote.sin_addr.s_addr || (ntohl(own.sin_addr.s_addr) >> 24) == 127 ||
-      ::inet_ntop(AF_INET, &own.sin_addr, text.data(), text.size()) == nullptr)
+  const auto remote = SocketAddress::parse(address, 9);  // any port: nothing is sent
+  if (!remote) return {};
+  const Fd socket(::socket(remote->get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage bound{};
+  socklen_t bytes = sizeof(bound);
+  if (::connect(socket.get(), remote->get(), remote->bytes()) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
     return {};
-  const std::string interface = own_interface_of(text.data());
-  return text.data() + (interface.empty() ? "" : " (" + interface + ")");
+  const auto own = SocketAddress::from(reinterpret_cast<const sockaddr*>(&bound));
+  if (!own || own->is_loopback() || own->with_port(0) == remote->with_port(0)) return {};
+  const std::string interface = own_interface_of(own->host());
+  return own->host() + (interface.empty() ? "" : " (" + interface + ")");
 }
 
 }  // namespace braid

@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/socket_address.h"
 #include "check/path_rails.h"
-#include "loop/socket_address.h"
 
 namespace braid {
 namespace {

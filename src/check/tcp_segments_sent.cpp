@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 
 namespace braid {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 
 namespace braid {
 

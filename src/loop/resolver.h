@@ -10,9 +10,9 @@
 
 #include <netdb.h>
 
+#include "base/socket_address.h"
 #include "loop/look_ups.h"
 #include "loop/loop.h"
-#include "loop/socket_address.h"
 
 namespace braid {
 

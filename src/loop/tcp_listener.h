@@ -7,8 +7,8 @@
 
 #include <uv.h>
 
+#include "base/socket_address.h"
 #include "loop/loop.h"
-#include "loop/socket_address.h"
 #include "loop/tcp_stream.h"
 
 namespace braid {

@@ -10,8 +10,8 @@
 #include <uv.h>
 
 #include "base/lifetime.h"
+#include "base/socket_address.h"
 #include "loop/loop.h"
-#include "loop/socket_address.h"
 
 namespace braid {
 

@@ -15,6 +15,7 @@
 #include <sys/time.h>
 
 #include "base/fd.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {
@@ -37,27 +38,43 @@ struct DiagQuery {
   inet_diag_req_v2 body;
 };
 
-DiagQuery make_query(uint16_t flags, uint32_t states) {
+DiagQuery make_query(uint8_t family, uint16_t flags, uint32_t states) {
   DiagQuery query{};
   query.header.nlmsg_len = sizeof(query);
   query.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   query.header.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
-  query.body.sdiag_family = AF_INET;
+  query.body.sdiag_family = family;
   query.body.sdiag_protocol = IPPROTO_TCP;
   query.body.idiag_states = states;
   query.body.id.idiag_cookie[0] = query.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   return query;
 }
 
-bool set_end(const TcpEnd& end, __be16& port, __be32* address) {
-  port = htons(end.port);
-  return ::inet_pton(AF_INET, end.address.c_str(), address) == 1;
+void set_end(const SocketAddress& end, __be16& port, __be32* address) {
+  port = htons(end.port());
+  if (end.is_v6()) {
+    const auto& v6 = *reinterpret_cast<const sockaddr_in6*>(end.get());
+    std::memcpy(address, &v6.sin6_addr, sizeof(v6.sin6_addr));
+  } else {
+    const auto& v4 = *reinterpret_cast<const sockaddr_in*>(end.get());
+    std::memcpy(address, &v4.sin_addr, sizeof(v4.sin_addr));
+  }
 }
 
-TcpEnd end_of(__be16 port, const __be32* address) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET, address, text.data(), text.size());
-  return {text.data(), ntohs(port)};
+// A socket of IPv6 whose connection is one of IPv4 has addresses of IPv4 here.
+TcpEnd end_of(const inet_diag_msg& said, __be16 port, const __be32* address) {
+  sockaddr_storage storage{};
+  if (said.idiag_family == AF_INET6) {
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
+    v6.sin6_family = AF_INET6;
+    std::memcpy(&v6.sin6_addr, address, sizeof(v6.sin6_addr));
+    if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) v6.sin6_scope_id = said.id.idiag_if;
+  } else {
+    auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
+    v4.sin_family = AF_INET;
+    std::memcpy(&v4.sin_addr, address, sizeof(v4.sin_addr));
+  }
+  return {SocketAddress::from(reinterpret_cast<const sockaddr*>(&storage))->host(), ntohs(port)};
 }
 
 // Calls take(type, body) for each message of an answer. False: the answer is cut short.
@@ -108,9 +125,9 @@ std::vector<TcpSocket> sockets_in(std::span<const uint8_t> answer) {
     inet_diag_msg said{};
     if (type != SOCK_DIAG_BY_FAMILY || body.size() < sizeof(said)) return;
     std::memcpy(&said, body.data(), sizeof(said));
-    if (said.idiag_family != AF_INET) return;
-    found.push_back({end_of(said.id.idiag_sport, said.id.idiag_src),
-                     end_of(said.id.idiag_dport, said.id.idiag_dst), said.idiag_state,
+    if (said.idiag_family != AF_INET && said.idiag_family != AF_INET6) return;
+    found.push_back({end_of(said, said.id.idiag_sport, said.id.idiag_src),
+                     end_of(said, said.id.idiag_dport, said.id.idiag_dst), said.idiag_state,
                      said.idiag_inode, said.idiag_uid});
   });
   return found;
@@ -126,17 +143,20 @@ std::optional<uid_t> user_among(std::span<const TcpSocket> sockets, const TcpEnd
 }
 
 std::optional<uid_t> user_of_connection(const TcpEnd& own, const TcpEnd& other) {
-  DiagQuery query = make_query(0, UINT32_MAX);
+  const auto from = SocketAddress::parse(own.address, own.port);
+  const auto to = SocketAddress::parse(other.address, other.port);
+  if (!from || !to || from->is_v6() != to->is_v6()) return std::nullopt;
+  DiagQuery query = make_query(static_cast<uint8_t>(from->get()->sa_family), 0, UINT32_MAX);
   inet_diag_sockid& id = query.body.id;
-  if (!set_end(own, id.idiag_sport, id.idiag_src) ||
-      !set_end(other, id.idiag_dport, id.idiag_dst)) {
-    return std::nullopt;
-  }
+  set_end(*from, id.idiag_sport, id.idiag_src);
+  set_end(*to, id.idiag_dport, id.idiag_dst);
+  if (from->is_link_local())
+    id.idiag_if = reinterpret_cast<const sockaddr_in6*>(from->get())->sin6_scope_id;
   return user_among(ask_kernel(query), own, other);
 }
 
 std::optional<std::string> own_address_of(const TcpEnd& peer, uint16_t port) {
-  DiagQuery query = make_query(NLM_F_DUMP, kConnectedStates);
+  DiagQuery query = make_query(AF_INET, NLM_F_DUMP, kConnectedStates);
   query.body.id.idiag_sport = htons(port);
   query.body.id.idiag_dport = htons(peer.port);
   std::optional<std::string> address;

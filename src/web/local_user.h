@@ -12,7 +12,7 @@
 namespace braid {
 
 struct TcpEnd {
-  std::string address;  // IPv4
+  std::string address;  // numeric
   uint16_t port = 0;
 
   bool operator==(const TcpEnd&) const = default;
@@ -27,7 +27,7 @@ struct TcpSocket {
   uid_t user = 0;      // means something only where a process has it: TIME-WAIT is shown as root's
 };
 
-// The sockets that one answer of the kernel (NETLINK_SOCK_DIAG, IPv4) tells of.
+// The sockets that one answer of the kernel (NETLINK_SOCK_DIAG) tells of.
 std::vector<TcpSocket> sockets_in(std::span<const uint8_t> answer);
 
 // Whose process has the end `own` of a connection to `other`, if that is among `sockets`, is

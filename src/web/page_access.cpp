@@ -23,7 +23,9 @@ constexpr const char* kPageIsOff =
     "braidd: metrics are at /metrics, health at /healthz and /readyz; the page is off "
     "(page.access: off).";
 
-bool is_loopback_address(std::string_view address) { return address.starts_with("127."); }
+bool is_loopback_address(std::string_view address) {
+  return address.starts_with("127.") || address == "::1";
+}
 
 // In a time that depends on the sizes alone.
 bool is_token(std::string_view given, std::span<const uint8_t> token) {
@@ -33,9 +35,10 @@ bool is_token(std::string_view given, std::span<const uint8_t> token) {
 
 // The kernel is asked, not the request: its Host header is what the asker likes.
 std::optional<std::string> own_address_for(const PageAccessOptions& options, const TcpEnd& peer,
-                                           uint16_t port) {
+                                           const WebRequest& request) {
+  if (!request.own_address.empty()) return request.own_address;
   if (options.listen_address != kEverywhere) return options.listen_address;
-  return own_address_of(peer, port);
+  return own_address_of(peer, request.port);
 }
 
 bool is_own_name(const PageAccessOptions& options, const std::string& host) {
@@ -45,7 +48,7 @@ bool is_own_name(const PageAccessOptions& options, const std::string& host) {
 
 std::optional<WebReply> refuse_stranger(const PageAccessOptions& options, WebRequest& request) {
   const TcpEnd peer{request.peer_address, request.peer_port};
-  const auto own_address = own_address_for(options, peer, request.port);
+  const auto own_address = own_address_for(options, peer, request);
   if (!is_loopback_address(peer.address) && own_address != peer.address) {
     return text_reply(
         403, fmt::format("This page is shown to users of node '{0}' alone. Open it there, or "

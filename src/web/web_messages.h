@@ -16,6 +16,7 @@ namespace braid {
 struct WebRequest {
   std::string peer_address;  // "127.0.0.1"
   uint16_t peer_port = 0;
+  std::string own_address;         // that the connection goes to; empty: it is not known
   uint16_t port = 0;               // of this server
   std::string host;                // as the browser calls this server; empty: it does not say
   std::string authorization;       // the header, whole; empty: there is none

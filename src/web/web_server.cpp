@@ -15,11 +15,14 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/socket_address.h"
+#include "web/ipv6_front.h"
 #include "web/web_path.h"
 
 namespace braid {
 namespace {
 
+constexpr const char* kBehindFront = "127.0.0.1";
 constexpr size_t kPieceBytes = 16 << 10;  // written at once; the clock is looked at in between
 
 // Scripts and styles come from this server alone, and nobody may show the page within his own.
@@ -108,11 +111,13 @@ WebReply text_reply(int status, std::string text) {
 struct WebServer::State {
   explicit State(WebServerOptions given) : options(std::move(given)), access(options.access) {}
   ~State() {
+    front.reset();
     if (context != nullptr) mg_stop(context);  // joins the threads
   }
 
   WebReply reply_to(const mg_connection* connection, const mg_request_info& info);
   WebReply not_found(int status, std::string_view what) const;
+  uint16_t listening_port() const;  // of civetweb
 
   static State& of(const mg_connection* connection) {
     return *static_cast<State*>(mg_get_user_data(mg_get_context(connection)));
@@ -124,6 +129,7 @@ struct WebServer::State {
   const WebServerOptions options;
   PageAccess access;
   mg_context* context = nullptr;
+  std::unique_ptr<Ipv6Front> front;  // nullptr: the address is one of IPv4
   std::mutex start_mutex;
   std::string start_message;  // what civetweb said while it started
 };
@@ -157,6 +163,14 @@ WebReply WebServer::State::reply_to(const mg_connection* connection, const mg_re
     request.peer_address = info.remote_addr;
     request.peer_port = static_cast<uint16_t>(info.remote_port);
     request.port = static_cast<uint16_t>(info.server_port);
+    if (front != nullptr) {
+      const auto ends = front->ends_of({request.peer_address, request.peer_port});
+      if (!ends) return text_reply(403, fmt::format("Ask at port {}.", front->port()));
+      request.peer_address = ends->peer.address;
+      request.peer_port = ends->peer.port;
+      request.own_address = ends->own.address;
+      request.port = ends->own.port;
+    }
     request.host = header_of(connection, "Host");
     request.authorization = header_of(connection, "Authorization");
     request.query = info.query_string == nullptr ? "" : info.query_string;
@@ -196,8 +210,10 @@ void WebServer::set_access(PageAccessOptions access) {
 
 WebServer::~WebServer() {
   std::atomic<bool> ended = false;
-  const std::string address = state_->options.address;
-  std::thread waker([&ended, &address, port = port()] { wake_until(ended, address, port); });
+  const std::string address = state_->front != nullptr ? kBehindFront : state_->options.address;
+  const uint16_t port = state_->listening_port();
+  state_->front.reset();
+  std::thread waker([&ended, &address, port] { wake_until(ended, address, port); });
   state_.reset();
   ended = true;
   waker.join();
@@ -205,8 +221,11 @@ WebServer::~WebServer() {
 
 Result<std::unique_ptr<WebServer>> WebServer::create(WebServerOptions options) {
   auto state = std::make_unique<State>(std::move(options));
+  const auto address = SocketAddress::parse(state->options.address, state->options.port);
+  const bool has_front = address && address->is_v6();
   const std::string bind_address =
-      fmt::format("{}:{}", state->options.address, state->options.port);
+      has_front ? fmt::format("{}:0", kBehindFront)
+                : fmt::format("{}:{}", state->options.address, state->options.port);
   const std::string threads = std::to_string(kThreads), timeout = std::to_string(kRequestTimeoutMs),
                     bytes = std::to_string(kRequestBytesMax);
   std::array<const char*, 11> settings = {"listening_ports",
@@ -228,18 +247,28 @@ Result<std::unique_ptr<WebServer>> WebServer::create(WebServerOptions options) {
     const SignalsBlocked blocked;
     state->context = mg_start(&callbacks, state.get(), settings.data());
   }
-  if (state->context == nullptr) {
+  std::string why = state->context == nullptr ? state->start_message : "";
+  if (state->context != nullptr && has_front) {
+    auto front = Ipv6Front::create(*address, state->listening_port());
+    if (front) state->front = std::move(*front);
+    if (!front) why = front.status().message();
+  }
+  if (!why.empty() || state->context == nullptr) {
     return make_status(StatusCode::Unavailable,
                        "metrics.port: cannot serve /metrics on {} ({}); use a free port and an "
                        "address of this host (metrics.address), or 0 for no metrics",
-                       bind_address, state->start_message);
+                       host_and_port(state->options.address, state->options.port), why);
   }
   return std::unique_ptr<WebServer>(new WebServer(std::move(state)));
 }
 
-uint16_t WebServer::port() const {
+uint16_t WebServer::State::listening_port() const {
   mg_server_port port{};
-  return mg_get_server_ports(state_->context, 1, &port) == 1 ? static_cast<uint16_t>(port.port) : 0;
+  return mg_get_server_ports(context, 1, &port) == 1 ? static_cast<uint16_t>(port.port) : 0;
+}
+
+uint16_t WebServer::port() const {
+  return state_->front != nullptr ? state_->front->port() : state_->listening_port();
 }
 
 }  // namespace braid

@@ -22,7 +22,7 @@ struct WebRoute {
 };
 
 struct WebServerOptions {
-  std::string address;  // IPv4
+  std::string address;  // "::": IPv4 as well
   uint16_t port = 0;    // 0: any (tests)
   PageAccessOptions access;
   std::vector<WebRoute> routes;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 
 namespace braid {
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "base/fd.h"
+#include "base/socket_address.h"
 #include "loop/poll.h"
-#include "loop/socket_address.h"
 #include "loop/timer.h"
 #include "net/flow_proof.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/socket_address.h"
 #include "base/status.h"
-#include "loop/socket_address.h"
 
 namespace braid {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/socket_address.h"
 #include "base/status.h"
-#include "loop/socket_address.h"
 
 namespace braid {
 

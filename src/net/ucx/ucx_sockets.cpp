@@ -25,7 +25,7 @@
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/read_file.h"
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 #include "loop/tcp_segments.h"
 #include "loop/tcp_timers.h"
 

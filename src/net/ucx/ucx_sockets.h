@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/hmac.h"
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 #include "net/flow_proof.h"
 #include "net/ucx/ethtool_answers.h"
 

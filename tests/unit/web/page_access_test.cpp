@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 

@@ -5,24 +5,21 @@
 #include <cstdint>
 #include <string>
 
-#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include "base/fd.h"
+#include "base/socket_address.h"
 
 namespace braid::testing {
 
 // Invalid if nobody listens.
-inline Fd connect_to(uint16_t port) {
-  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+inline Fd connect_to(uint16_t port, const std::string& host = "127.0.0.1") {
+  const auto address = *SocketAddress::parse(host, port);
+  Fd fd(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval timeout{60, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return Fd();
+  if (::connect(fd.get(), address.get(), address.bytes()) != 0) return Fd();
   return fd;
 }
 
@@ -43,8 +40,9 @@ inline std::string read_all(const Fd& fd) {
 }
 
 // The whole answer; "" if nobody answers. `request`: up to the empty line.
-inline std::string talk(uint16_t port, const std::string& request) {
-  const Fd fd = connect_to(port);
+inline std::string talk(uint16_t port, const std::string& request,
+                        const std::string& host = "127.0.0.1") {
+  const Fd fd = connect_to(port, host);
   if (!fd.is_valid() || !send_text(fd, request + "\r\n\r\n")) return "";
   return read_all(fd);
 }

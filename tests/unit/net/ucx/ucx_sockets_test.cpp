@@ -14,7 +14,7 @@
 #include <sys/ioctl.h>
 
 #include "base/fd.h"
-#include "loop/socket_address.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {
