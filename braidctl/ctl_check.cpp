@@ -2,7 +2,6 @@
 #include "braidctl/ctl_check.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <set>
@@ -42,7 +41,7 @@ uint32_t left_ms(Clock::time_point deadline) {
   return left.count() <= 0 ? 0 : static_cast<uint32_t>(left.count());
 }
 
-Result<PathFacts> ask(const std::string& socket, const PeerAddress& peer, uint32_t measure_ms,
+Result<PathFacts> ask(const std::string& socket, const HostPort& peer, uint32_t measure_ms,
                       uint32_t timeout_ms) {
   const auto json = query_path(socket, peer.host, peer.port, measure_ms, timeout_ms);
   return json ? parse_path_facts(*json) : json.status();
@@ -50,7 +49,7 @@ Result<PathFacts> ask(const std::string& socket, const PeerAddress& peer, uint32
 
 // All at once, since one that does not answer takes seconds.
 std::vector<Result<PathFacts>> reach_all(const std::string& socket,
-                                         const std::vector<PeerAddress>& peers) {
+                                         const std::vector<HostPort>& peers) {
   std::vector<Result<PathFacts>> reached(peers.size(), PathFacts{});
   std::vector<std::thread> threads;
   threads.reserve(peers.size());
@@ -61,7 +60,7 @@ std::vector<Result<PathFacts>> reach_all(const std::string& socket,
 }
 
 // Keeps what is known of the peer where nothing more can be said.
-void measure(const std::string& socket, const PeerAddress& address, uint32_t measure_ms,
+void measure(const std::string& socket, const HostPort& address, uint32_t measure_ms,
              Clock::time_point deadline, CheckedPeer& peer) {
   const uint32_t timeout_ms = left_ms(deadline);
   auto facts = timeout_ms < kAnswerMsMin
@@ -86,37 +85,10 @@ std::string name_of(const CheckedPeer& peer) {
 
 }  // namespace
 
-Result<PeerAddress> parse_peer(const std::string& text) {
-  const auto wrong = [&text] {
-    return make_status(StatusCode::InvalidArgument,
-                       "'{}' is no node; right is such as node-7, node-7:7410, 192.0.2.7:7410 or "
-                       "[2001:db8::7]:7410",
-                       text);
-  };
-  PeerAddress peer;
-  std::string port;
-  const size_t bracket = text.rfind(']');
-  const size_t colon = text.rfind(':');
-  if (text.starts_with('[')) {
-    if (bracket == std::string::npos) return wrong();
-    peer.host = text.substr(1, bracket - 1);
-    if (bracket + 1 < text.size()) {
-      if (text[bracket + 1] != ':') return wrong();
-      port = text.substr(bracket + 2);
-      if (port.empty()) return wrong();
-    }
-  } else if (colon == std::string::npos || text.find(':') != colon) {
-    peer.host = text;  // a name, or an IPv6 address without a port
-  } else {
-    peer.host = text.substr(0, colon);
-    port = text.substr(colon + 1);
-    if (port.empty()) return wrong();
-  }
-  if (peer.host.empty() || peer.host.find_first_of(" /@") != std::string::npos) return wrong();
-  if (port.empty()) return peer;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), peer.port);
-  if (error != std::errc() || end != port.data() + port.size() || peer.port == 0) return wrong();
-  return peer;
+Result<HostPort> parse_peer(const std::string& text) {
+  auto peer = parse_host_port(text);
+  if (peer) return peer;
+  return Status(StatusCode::InvalidArgument, "'" + text + "' " + peer.status().message());
 }
 
 CLI::App* add_check_command(CLI::App& app, CheckCommand& command) {
@@ -144,7 +116,7 @@ Result<CommandOutput> run_check(const DaemonSource& daemon, const CheckCommand& 
   const auto path = daemon.socket("check");
   if (!path) return path.status();
   std::vector<CheckedPeer> peers;
-  std::vector<PeerAddress> addresses;
+  std::vector<HostPort> addresses;
   std::set<std::string> known;
   for (const std::string& text : command.peers) {
     if (!known.insert(text).second) continue;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/socket_address.h"
 #include "braidctl/command.h"
 #include "braidctl/daemon_source.h"
 #include "check/path_findings.h"
@@ -30,11 +31,7 @@ struct CheckedPeer {
 std::string check_text(const std::vector<CheckedPeer>& peers);
 std::string check_json(const std::vector<CheckedPeer>& peers);
 
-struct PeerAddress {
-  std::string host;
-  uint16_t port = 0;  // 0: none was given
-};
-// "node", "node:7410", "10.0.0.1:7410", "[fd00::1]:7410". InvalidArgument: it is none of these.
-Result<PeerAddress> parse_peer(const std::string& text);
+// parse_host_port(), with the text in the error.
+Result<HostPort> parse_peer(const std::string& text);
 
 }  // namespace braid

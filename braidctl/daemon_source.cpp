@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/socket_address.h"
 #include "metrics/status.h"
 
 namespace braid {
@@ -58,8 +59,8 @@ Result<JobsReply> DaemonSource::page_arrays(const std::string& job, const std::s
     if (!json) return json.status();
     SourceJson part = SourceJson::parse(*json, nullptr, false);
     if (!part.is_array()) {
-      return make_status(StatusCode::Protocol, "what listens at {}:{} is no page of braidd",
-                         page_->host, page_->port);
+      return make_status(StatusCode::Protocol, "what listens at {} is no page of braidd",
+                         host_and_port(page_->host, page_->port));
     }
     for (SourceJson& one : part) all.push_back(std::move(one));
   }

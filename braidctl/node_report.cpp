@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -261,7 +261,8 @@ ReportJson report_interfaces() {
   for (const NetworkInterface& one : network->interfaces) {
     const std::string folder = "/sys/class/net/" + one.name;
     const char* state = !one.is_up ? "down" : one.has_carrier ? "up" : "no carrier";
-    std::string text = fmt::format("{}, {}, MTU {}", one.address.empty() ? "-" : one.address, state,
+    const std::string addresses = fmt::format("{}", fmt::join(one.addresses, " "));
+    std::string text = fmt::format("{}, {}, MTU {}", addresses.empty() ? "-" : addresses, state,
                                    text_of_file(folder + "/mtu"));
     const std::string speed = text_of_file(folder + "/speed");
     if (!speed.empty() && speed != "-1") text += fmt::format(", {} Mbit/s", speed);

@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/printable.h"
+#include "base/socket_address.h"
 #include "config/secret_file.h"
 
 namespace braid {
@@ -38,11 +39,7 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 
-std::string name_of(const PageAddress& page) {
-  const bool is_ipv6 = page.host.find(':') != std::string::npos;
-  return is_ipv6 ? fmt::format("[{}]:{}", page.host, page.port)
-                 : fmt::format("{}:{}", page.host, page.port);
-}
+std::string name_of(const PageAddress& page) { return host_and_port(page.host, page.port); }
 
 Status unreachable(const PageAddress& page, const std::string& why) {
   return make_status(StatusCode::Unavailable,

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/amount.h"
+#include "base/socket_address.h"
 #include "braidctl/gpu_view.h"
 #include "braidctl/text_table.h"
 #include "explain/job_view.h"
@@ -133,8 +134,8 @@ std::string render_rails(const DaemonStatus& status) {
 std::string render_peers(const DaemonStatus& status) {
   Row peers;
   for (const DaemonStatus::Peer& peer : status.peers) {
-    peers.push_back(
-        fmt::format("{} ({}:{})", printable(peer.name), printable(peer.address), peer.port));
+    peers.push_back(fmt::format("{} ({})", printable(peer.name),
+                                printable(host_and_port(peer.address, peer.port))));
   }
   return peers.empty() ? "none" : fmt::format("{}", fmt::join(peers, ", "));
 }

@@ -10,6 +10,7 @@
 
 #include "base/local_host.h"
 #include "base/log.h"
+#include "base/socket_address.h"
 #include "base/version.h"
 #include "config/cluster_key.h"
 #include "config/network.h"
@@ -279,11 +280,11 @@ void Daemon::run() {
                  node_name_, transport_->description(), config_.client.socket,
                  config_.control.cluster_key_file.empty()
                      ? std::string("no peers")
-                     : fmt::format("peers at {}:{}", resolve_listen(config_, node_address_),
-                                   control_plane_->self().port),
+                     : "peers at " + host_and_port(resolve_listen(config_, node_address_),
+                                                   control_plane_->self().port),
                  page_ == nullptr
                      ? std::string(", no metrics")
-                     : fmt::format(", metrics at {}:{}", config_.metrics.address, page_->port()));
+                     : ", metrics at " + host_and_port(config_.metrics.address, page_->port()));
   if (page_ != nullptr) page_->set_phase(DaemonPhase::Serving);
   service_status_.tell_ready();
   loop_->run();

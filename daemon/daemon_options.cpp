@@ -12,6 +12,7 @@
 #include "base/local_host.h"
 #include "base/log.h"
 #include "base/memory_limit.h"
+#include "base/socket_address.h"
 #include "base/version.h"
 #include "config/checks.h"
 #include "config/rails.h"
@@ -283,7 +284,7 @@ ClientServerOptions client_server_options(const DaemonConfig& config, const std:
   options.address = is_loopback_host(listens_at) ? listens_at : self.address;
   // Trainers pass on a port that other daemons cannot know.
   if (!config.control.port && !config.control.cluster_key_file.empty())
-    options.address += fmt::format(":{}", self.port);
+    options.address = host_and_port(options.address, self.port);
   options.node = self.id;
   return options;
 }

@@ -90,7 +90,7 @@ PathEnd PathChecks::describe_self() const {
   self.port = peer.port;
   self.wall_ns = wall_ns();
   for (const RailStatus& rail : transport_.rails())
-    self.rails.push_back(describe_rail(rail.name, rail.is_up));
+    self.rails.push_back(describe_rail(rail.name, rail.is_up, peer.address));
   return self;
 }
 

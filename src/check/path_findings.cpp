@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/socket_address.h"
+
 namespace braid {
 namespace {
 
@@ -19,7 +21,7 @@ std::string format_span(double seconds) {
 }
 
 std::string at(const PathEnd& end) {
-  return fmt::format("'{}' ({}:{})", end.name, end.address, end.port);
+  return fmt::format("'{}' ({})", end.name, host_and_port(end.address, end.port));
 }
 
 PathFinding judge_reach(const PathFacts& facts) {

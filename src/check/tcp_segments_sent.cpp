@@ -23,7 +23,12 @@ bool leads_to(int descriptor, std::span<const std::string> addresses) {
   socklen_t length = sizeof(remote);
   if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&remote), &length) != 0) return false;
   const auto address = SocketAddress::from(reinterpret_cast<const sockaddr*>(&remote));
-  return address && std::ranges::find(addresses, address->host()) != addresses.end();
+  if (!address) return false;
+  // The other node has its own name for the device of a link-local address.
+  const auto without_device = [](const std::string& text) {
+    return text.substr(0, text.find('%'));
+  };
+  return std::ranges::count(addresses, without_device(address->host()), without_device) != 0;
 }
 
 void add(int descriptor, TcpSegmentsSent& sent) {

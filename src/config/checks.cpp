@@ -5,12 +5,13 @@
 #include <charconv>
 #include <set>
 
-#include <arpa/inet.h>
 #include <fmt/ranges.h>
 #include <sys/un.h>
 
+#include "base/local_host.h"
 #include "base/log.h"
 #include "base/polling.h"
+#include "base/socket_address.h"
 #include "codec/codec_spec.h"
 #include "config/value.h"
 #include "planner/planner.h"
@@ -39,8 +40,6 @@ bool is_file_path(const std::string& path) {
   return path.starts_with('/') && !path.ends_with('/') && trim(path) == path;
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127."); }
-
 }  // namespace
 
 Status check_node_name(const std::string& name) {
@@ -64,16 +63,14 @@ Status check_polling(const std::string& mode) {
 }
 
 Status check_address(const std::string& address) {
-  in_addr parsed{};
-  if (inet_pton(AF_INET, address.c_str(), &parsed) == 1) return Status::ok();
-  return invalid(fmt::format("'{}' is not an IPv4 address; use one such as 192.0.2.7", address));
+  const std::string fault = address_fault(address);
+  return fault.empty() ? Status::ok() : invalid(fmt::format("'{}' {}", address, fault));
 }
 
 Status check_address_or_auto(const std::string& address) {
   if (address == kAuto) return Status::ok();
-  if (check_address(address).is_ok()) return Status::ok();
-  return invalid(
-      fmt::format("'{}' is not an IPv4 address; use one such as 192.0.2.7, or auto", address));
+  const Status is_address = check_address(address);
+  return is_address ? Status::ok() : invalid(is_address.message() + ", or auto");
 }
 
 Status check_cluster_key_file(const std::string& path) {
@@ -200,7 +197,8 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
   const auto& transport = config.transport;
   const auto& collective = config.collective;
 
-  if (control.cluster_key_file.empty() && control.listen != kAuto && !is_loopback(control.listen)) {
+  if (control.cluster_key_file.empty() && control.listen != kAuto &&
+      !is_loopback_host(control.listen)) {
     conflicts.push_back({"control.listen", "control.cluster_key_file",
                          fmt::format("{} is reachable by others, and there is no cluster key; set "
                                      "control.cluster_key_file, or listen on 127.0.0.1",

@@ -16,7 +16,7 @@ Status check_node_name(const std::string& name);
 Status check_rack(const std::string& rack);
 Status check_tcp(const std::string& tcp);
 Status check_polling(const std::string& mode);
-Status check_address(const std::string& address);  // a numeric IPv4 address
+Status check_address(const std::string& address);  // a numeric IPv4 or IPv6 address
 Status check_address_or_auto(const std::string& address);
 Status check_cluster_key_file(const std::string& path);  // absolute, or empty
 Status check_socket_path(const std::string& path);

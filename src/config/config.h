@@ -36,7 +36,7 @@ inline constexpr const char* kAll = "all";
 struct DaemonConfig {
   struct Node {
     std::string name = kAuto;     // auto: the host name
-    std::string address = kAuto;  // auto: the IPv4 address of the first rail
+    std::string address = kAuto;  // auto: the address of the first rail, IPv4 if it has one
     std::string rack;             // empty: not known
     std::string polling = "adaptive";
     std::string state_directory = kAuto;  // auto: $STATE_DIRECTORY; empty: nothing is kept

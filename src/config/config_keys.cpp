@@ -106,8 +106,10 @@ constexpr std::array kKeys = {
     text("node.name", BRAID_FIELD(node.name), check_node_name, "a name, or auto",
          "What messages, metrics and status call this node; auto: the host name."),
     text("node.address", BRAID_FIELD(node.address), check_address_or_auto,
-         "an IPv4 address, or auto",
-         "Where other nodes reach this one; auto: the IPv4 address of the first rail."),
+         "an IPv4 or IPv6 address, or auto",
+         "Where other nodes reach this one; auto: the address of the first rail, IPv4 if it has "
+         "one. Flows go over the same family: the same on all nodes. A link-local address names "
+         "its device, which other nodes call the same (fe80::7%eth0)."),
     text("node.rack", BRAID_FIELD(node.rack), check_rack, "a name, or empty",
          "The rack that this node is in; the same name on all nodes there. Where every node of a "
          "job has one, the ring crosses each rack's border once each way. Empty: not known."),
@@ -133,8 +135,9 @@ constexpr std::array kKeys = {
         "kernel chooses, for jobs whose ranks learn it from rank 0's daemon, as PyTorch's do "
         "(braid_master)."),
     text("control.listen", BRAID_FIELD(control.listen), check_address_or_auto,
-         "an IPv4 address, or auto",
-         "The address that port is opened on, if there is a cluster key; auto: node.address."),
+         "an IPv4 or IPv6 address, or auto",
+         "The address that port is opened on, if there is a cluster key; auto: node.address. "
+         "\"::\": all, IPv4 as well; 0.0.0.0: all of IPv4."),
     text("control.cluster_key_file", BRAID_FIELD(control.cluster_key_file), check_cluster_key_file,
          "an absolute path, or empty",
          "File with the secret that daemons prove to each other; the same secret on all nodes. "
@@ -245,8 +248,9 @@ constexpr std::array kKeys = {
         "elements that the codec cannot send: of 2bit those that still hold a whole threshold "
         "back, of fp16 those that became infinite; not for codecs with full-every.")),
 
-    text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 address",
-         "The address /metrics and the page are served on."),
+    text("metrics.address", BRAID_FIELD(metrics.address), check_address, "an IPv4 or IPv6 address",
+         "The address /metrics and the page are served on. \"::\": all, IPv4 as well; 0.0.0.0: all "
+         "of IPv4."),
     integer_or_auto(
         "metrics.port", BRAID_FIELD(metrics.port), 0,
         "The TCP port /metrics and the page are served on; 0: not at all; auto: one that the "

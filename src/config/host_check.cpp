@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/local_host.h"
+#include "base/socket_address.h"
 #include "base/user_group.h"
 #include "config/cluster_key.h"
 #include "config/rails.h"
@@ -13,10 +14,9 @@
 namespace braid {
 namespace {
 
-constexpr const char* kAnyAddress = "0.0.0.0";
-
 bool is_own(const std::string& address) {
-  return address == kAnyAddress || is_loopback_host(address) || is_local_host(address);
+  const auto parsed = SocketAddress::parse(address, 0);
+  return (parsed && parsed->is_any()) || is_loopback_host(address) || is_local_host(address);
 }
 
 // Whether this process may give its files to the group.
@@ -62,9 +62,10 @@ std::vector<std::string> find_host_troubles(const DaemonConfig& config, const Ne
   const std::string& listen = config.control.listen;
   const std::string& address = config.node.address;
   if (has_listener && listen == kAuto && address != kAuto && !is_own(address)) {
-    troubles.push_back(not_own_address("node.address", address) +
-                       "; use one of these, or auto; where others reach this machine at an "
-                       "address that is translated, set control.listen to 0.0.0.0 as well");
+    troubles.push_back(
+        not_own_address("node.address", address) +
+        "; use one of these, or auto; where others reach this machine at an "
+        "address that is translated, set control.listen to 0.0.0.0 or \"::\" as well");
   }
   if (has_listener && listen != kAuto && !is_own(listen))
     troubles.push_back(not_own_address("control.listen", listen) + "; use one of these, or auto");

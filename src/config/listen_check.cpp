@@ -5,7 +5,6 @@
 #include <cstring>
 #include <string_view>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/socket_address.h"
 #include "config/rails.h"
 
 namespace braid {
@@ -68,16 +68,16 @@ std::string socket_trouble(const std::string& path) {
 // Empty: the port can be opened, or the address is none of this machine's.
 std::string port_trouble(std::string_view key, const std::string& host, uint16_t port,
                          std::string_view other) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return {};
-  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = SocketAddress::parse(host, port);
+  if (!address) return {};
+  const Fd socket(::socket(address->get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
+  const int off = 0;
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address->is_v6())
+    (void)::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   const bool is_open =
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
-      ::listen(socket.get(), 1) == 0;
+      ::bind(socket.get(), address->get(), address->bytes()) == 0 && ::listen(socket.get(), 1) == 0;
   if (is_open || errno == EADDRNOTAVAIL) return {};
   if (errno == EADDRINUSE) {
     return fmt::format(

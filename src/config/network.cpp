@@ -2,13 +2,11 @@
 #include "config/network.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <sstream>
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -18,24 +16,20 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/inet6_addresses.h"
 #include "base/read_file.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {
 
 constexpr const char* kRouteFile = "/proc/net/route";
+constexpr const char* kRouteFileV6 = "/proc/net/ipv6_route";
 constexpr size_t kRouteFileBytesMax = 4u << 20;
 
 struct FreeIfaddrs {
   void operator()(ifaddrs* list) const { ::freeifaddrs(list); }
 };
-
-std::string numeric_address(const sockaddr* address) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(address);
-  return ::inet_ntop(AF_INET, &ipv4->sin_addr, text.data(), text.size()) != nullptr ? text.data()
-                                                                                    : "";
-}
 
 bool is_internal(const std::string& name) {
   ethtool_drvinfo info{};
@@ -57,12 +51,13 @@ void merge(const ifaddrs& entry, std::vector<NetworkInterface>& interfaces) {
   NetworkInterface& interface =
       found != interfaces.end()
           ? *found
-          : interfaces.emplace_back(NetworkInterface{.name = entry.ifa_name, .address = {}});
+          : interfaces.emplace_back(NetworkInterface{.name = entry.ifa_name, .addresses = {}});
   interface.is_up = (entry.ifa_flags & IFF_UP) != 0;
   interface.has_carrier = (entry.ifa_flags & IFF_RUNNING) != 0;
   interface.is_loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
-  const bool is_ipv4 = entry.ifa_addr != nullptr && entry.ifa_addr->sa_family == AF_INET;
-  if (is_ipv4 && interface.address.empty()) interface.address = numeric_address(entry.ifa_addr);
+  if (entry.ifa_addr == nullptr || entry.ifa_addr->sa_family != AF_INET) return;
+  if (const auto address = SocketAddress::from(entry.ifa_addr))
+    interface.addresses.push_back(address->host());
 }
 
 }  // namespace
@@ -92,6 +87,30 @@ std::optional<std::string> find_default_route(std::string_view proc_net_route) {
   return best;
 }
 
+std::optional<std::string> find_default_route_v6(std::string_view proc_net_ipv6_route) {
+  std::istringstream lines{std::string(proc_net_ipv6_route)};
+  std::optional<std::string> best;
+  uint64_t best_metric = 0;
+  for (std::string line; std::getline(lines, line);) {
+    // Destination, its prefix, source, its prefix, next hop, metric, references, uses, flags,
+    // device
+    std::istringstream fields(line);
+    std::string destination, source, gateway, name;
+    uint64_t prefix = 0, source_prefix = 0, metric = 0, references = 0, uses = 0, flags = 0;
+    if (!(fields >> destination >> std::hex >> prefix >> source >> source_prefix >> gateway >>
+          metric >> references >> uses >> flags >> name)) {
+      continue;
+    }
+    const bool leads_out = (flags & RTF_UP) != 0 && (flags & RTF_REJECT) == 0 && name != "lo";
+    const bool is_default = prefix == 0 && source_prefix == 0 && leads_out;
+    if (is_default && (!best || metric < best_metric)) {
+      best = name;
+      best_metric = metric;
+    }
+  }
+  return best;
+}
+
 Result<Network> list_network() {
   Network network;
   ifaddrs* list = nullptr;
@@ -100,12 +119,18 @@ Result<Network> list_network() {
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     merge(*entry, network.interfaces);
   }
-  for (NetworkInterface& one : network.interfaces) one.is_internal = is_internal(one.name);
-  // Without the file (a kernel without IPv4 routes) there is no default route; auto has other
-  // choices then.
-  if (const auto routes = read_file(kRouteFile, kRouteFileBytesMax)) {
-    network.default_route = find_default_route(*routes).value_or("");
+  for (const Inet6Address& one : inet6_addresses()) {
+    const auto found = std::ranges::find(network.interfaces, one.device, &NetworkInterface::name);
+    if (found != network.interfaces.end()) found->addresses.push_back(one.address.host());
   }
+  for (NetworkInterface& one : network.interfaces) one.is_internal = is_internal(one.name);
+  // Without these files (a kernel without such routes) there is no default route; auto has other
+  // choices then.
+  if (const auto routes = read_file(kRouteFile, kRouteFileBytesMax))
+    network.default_route = find_default_route(*routes).value_or("");
+  if (!network.default_route.empty()) return network;
+  if (const auto routes = read_file(kRouteFileV6, kRouteFileBytesMax))
+    network.default_route = find_default_route_v6(*routes).value_or("");
   return network;
 }
 

@@ -9,14 +9,19 @@
 #include <unistd.h>
 
 #include "base/local_host.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
+constexpr const char* kLinkLocal = "fe80:";
 
+// Whether auto may take it: nodes without a router still have link-local addresses everywhere, also
+// on a container's cable.
 bool is_usable(const NetworkInterface& interface) {
-  return interface.is_up && !interface.address.empty();
+  return interface.is_up && !interface.addresses.empty() &&
+         !interface.address().starts_with(kLinkLocal);
 }
 
 const NetworkInterface* find(const Network& network, const std::string& name) {
@@ -25,12 +30,21 @@ const NetworkInterface* find(const Network& network, const std::string& name) {
   return found == network.interfaces.end() ? nullptr : &*found;
 }
 
-// "eth0 (192.0.2.2)", "docker0 (172.17.0.1, bridge)"
+// All but link-local ones, unless there is no other.
+std::string addresses_of(const NetworkInterface& one) {
+  std::string text = one.address();
+  for (size_t i = 1; i < one.addresses.size(); ++i) {
+    if (!one.addresses[i].starts_with(kLinkLocal)) text += ", " + one.addresses[i];
+  }
+  return text;
+}
+
+// "eth0 (192.0.2.2, 2001:db8::2)", "docker0 (172.17.0.1, bridge)"
 std::string describe(const NetworkInterface& one) {
-  const std::string state = !one.is_up            ? "down"
-                            : !one.has_carrier    ? "no carrier"
-                            : one.address.empty() ? "no IPv4 address"
-                                                  : one.address;
+  const std::string state = !one.is_up              ? "down"
+                            : !one.has_carrier      ? "no carrier"
+                            : one.addresses.empty() ? "no IP address"
+                                                    : addresses_of(one);
   return fmt::format("{} ({}{})", one.name, state, one.is_internal ? ", bridge" : "");
 }
 
@@ -60,9 +74,11 @@ const NetworkInterface* find_default_route(const Network& network) {
 }
 
 const NetworkInterface* find_address(const Network& network, const std::string& address) {
-  const auto found = std::find_if(
-      network.interfaces.begin(), network.interfaces.end(),
-      [&](const NetworkInterface& one) { return is_usable(one) && one.address == address; });
+  const auto parsed = SocketAddress::parse(address, 0);
+  const std::string wanted = parsed ? parsed->host() : address;
+  const auto found = std::ranges::find_if(network.interfaces, [&](const NetworkInterface& one) {
+    return one.is_up && std::ranges::count(one.addresses, wanted) != 0;
+  });
   return found == network.interfaces.end() ? nullptr : &*found;
 }
 
@@ -76,7 +92,7 @@ Result<std::string> choose_rail(const DaemonConfig& config, const Network& netwo
   }
   if (best != nullptr) return best->name;
   return make_status(StatusCode::NotFound,
-                     "transport.rails: auto finds no interface that is up with an IPv4 address; "
+                     "transport.rails: auto finds no interface that is up with an IP address; "
                      "the interfaces are: {}",
                      describe(network));
 }
@@ -110,13 +126,20 @@ Status check_interface(const std::string& rail, const Network& network) {
                        "another of: {}",
                        rail, describe(network));
   }
-  if (interface->address.empty()) {
+  if (interface->addresses.empty()) {
     return make_status(StatusCode::Unavailable,
-                       "transport.rails: interface '{}' has no IPv4 address; give it one, or name "
+                       "transport.rails: interface '{}' has no IP address; give it one, or name "
                        "another of: {}",
                        rail, describe(network));
   }
   return Status::ok();
+}
+
+// A link-local address was set, which the checks of its text have passed.
+Status no_device(const std::string& key, const std::string& address) {
+  return make_status(StatusCode::InvalidArgument,
+                     "{}: this machine has no device '{}', which {} names (ip link shows them)",
+                     key, address.substr(address.find('%') + 1), address);
 }
 
 }  // namespace
@@ -171,11 +194,19 @@ std::string describe_choice(const DaemonConfig& config, const std::vector<std::s
 
 Result<std::string> resolve_address(const DaemonConfig& config, const std::string& first_rail,
                                     const Network& network) {
-  if (config.node.address != kAuto) return config.node.address;
+  if (config.node.address != kAuto) {
+    const auto address = SocketAddress::parse(config.node.address, 0);
+    if (!address) return no_device("node.address", config.node.address);
+    if (!address->is_any()) return address->host();
+    return make_status(StatusCode::InvalidArgument,
+                       "node.address: {0} is no address that other nodes reach; use one of this "
+                       "machine's, or auto; control.listen: {0} opens the port on all of them",
+                       config.node.address);
+  }
   const NetworkInterface* interface = find(network, first_rail);
-  if (interface != nullptr && !interface->address.empty()) return interface->address;
+  if (interface != nullptr && !interface->addresses.empty()) return interface->address();
   return make_status(StatusCode::InvalidArgument,
-                     "node.address: rail '{}' has no IPv4 address to stand for auto; set "
+                     "node.address: rail '{}' has no IP address to stand for auto; set "
                      "node.address to the one that other nodes reach; the interfaces are: {}",
                      first_rail, describe(network));
 }

@@ -12,10 +12,10 @@ namespace braid {
 
 // The devices that transport.rails means. "auto" is the interface of the default route, else the
 // one that has node.address, else the first that has a carrier and is no bridge, else a bridge,
-// else one without a carrier, else lo, each only if it is up and has an IPv4 address. If every
-// transport is tcp, a named rail must be such an interface too, or one whose link is not up yet,
-// beside at least one that is; other transports know devices that only UCX can judge (mlx5_0:1).
-// Errors name the key and list the interfaces there are.
+// else one without a carrier, else lo, each only if it is up and has an IP address that is not
+// link-local. If every transport is tcp, a named rail must be up with an IP address of any kind, or
+// be one whose link is not up yet, beside at least one that is; other transports know devices that
+// only UCX can judge (mlx5_0:1). Errors name the key and list the interfaces there are.
 Result<std::vector<std::string>> resolve_rails(const DaemonConfig& config, const Network& network);
 
 // All rails that are named and keep a daemon from starting, one Status each; none: it starts. A
@@ -27,7 +27,7 @@ std::vector<Status> find_rail_faults(const DaemonConfig& config, const Network& 
 std::string describe_choice(const DaemonConfig& config, const std::vector<std::string>& rails,
                             const std::string& node_address, const Network& network);
 
-// The address that node.address means: "auto" is the IPv4 address of the first rail.
+// The address that node.address means: "auto" is the address of the first rail, IPv4 if it has one.
 Result<std::string> resolve_address(const DaemonConfig& config, const std::string& first_rail,
                                     const Network& network);
 

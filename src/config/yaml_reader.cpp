@@ -89,6 +89,7 @@ std::string describe_syntax_error(std::string_view yaml, const std::string& file
         "number of blanks";
   }
   const std::string line = printable(line_of(yaml, number), kShownBytesMax);
+  if (line.find(": ::") != std::string::npos) advice = "put the address in quotes: \"::\"";
   return fmt::format("{}:{}: is not YAML ({}){}; {}", file, number, met,
                      line.empty() ? "" : fmt::format(", at '{}'", line), advice);
 }

@@ -12,7 +12,7 @@ constexpr size_t kAddressesMax = 8;  // of one host name
 constexpr uint64_t kAddressTimeMinMs = 1;
 
 // libuv's words for what went wrong, and what to do about it.
-Status explain(const Status& reason) {
+Status explain(const Status& reason, const SocketAddress& address) {
   switch (reason.cause()) {
     case UV_ECONNREFUSED:
       return {StatusCode::Unavailable,
@@ -26,8 +26,16 @@ Status explain(const Status& reason) {
               "why?",
               reason.cause()};
     case UV_ENETUNREACH:
+    case UV_EADDRNOTAVAIL:
     case UV_EHOSTUNREACH:
     case UV_ETIMEDOUT:
+      if (!has_own_address(address.is_v6())) {
+        return {reason.code(),
+                fmt::format("{}; this node has no {} address: set node.address of both nodes to "
+                            "addresses of one family; this node has {}",
+                            reason.message(), address.is_v6() ? "IPv6" : "IPv4", own_interfaces()),
+                reason.cause()};
+      }
       return {reason.code(),
               fmt::format("{}; if both nodes share another network, set node.address and "
                           "transport.rails of both to it: this node has {}",
@@ -36,6 +44,18 @@ Status explain(const Status& reason) {
     default:
       return reason;
   }
+}
+
+// An IPv6 address with which nothing can be done.
+Status no_way_to(const std::string& host) {
+  const std::string fault = address_fault(host);
+  if (!fault.empty())
+    return make_status(StatusCode::InvalidArgument, "the address '{}' {}", host, fault);
+  return make_status(
+      StatusCode::NotFound,
+      "the address {} is link-local, and this node has no device '{}' that could lead to it: set "
+      "node.address of that node to a global address, or name the device alike on all nodes",
+      host, host.substr(host.find('%') + 1));
 }
 
 }  // namespace
@@ -57,6 +77,10 @@ void ConnectAttempt::start(Hooks hooks, std::optional<uint32_t> user) {
   if (const auto numeric = SocketAddress::parse(host_, port_)) {
     addresses_ = {*numeric};
     timer_.start_once(0, [this] { try_next_address(); });
+    return;
+  }
+  if (host_.find(':') != std::string::npos) {  // no name has one
+    timer_.start_once(0, [this] { finish(no_way_to(host_)); });
     return;
   }
   const Status status = resolver_.resolve(
@@ -130,7 +154,7 @@ void ConnectAttempt::on_broken(ControlConnection& connection, const Status& reas
       return;
     }
   }
-  note_failure(address, explain(reason));
+  note_failure(address, explain(reason, address));
   try_next_address();
 }
 

@@ -47,6 +47,10 @@ Status why_not_listening(const Status& error, const SocketAddress& address) {
         "another program listens at port {} (ss -ltnp shows which one): stop it, or set "
         "control.port, to the same on all nodes",
         address.port());
+  } else if (error.cause() == UV_EADDRNOTAVAIL && is_local_host(address.host())) {
+    advice =
+        "the address is new, and the kernel still looks whether another host has it: start again "
+        "in a moment";
   } else if (error.cause() == UV_EADDRNOTAVAIL) {
     advice = fmt::format(
         "that is no address of this machine, which has {}: set node.address (or control.listen, if "

@@ -2,11 +2,11 @@
 #include "job/joining_trainers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_set>
 
 #include "base/local_host.h"
 #include "base/log.h"
+#include "base/socket_address.h"
 
 namespace braid {
 
@@ -43,17 +43,12 @@ void JoiningTrainers::find_coordinator(uint64_t id) {
       lifetime_.guard([this, id](const Result<Peer>& peer) { join(id, peer); }));
 }
 
-// "10.0.0.1", "10.0.0.1:45123", or an IPv6 address, which names no port.
+// As braid_master() gives it: "10.0.0.1", "10.0.0.1:45123", "2001:db8::1" or "[2001:db8::1]:45123".
 JoiningTrainers::Place JoiningTrainers::place_of(const Session& session) const {
   const std::string& master = session.request().master_address;
-  const size_t colon = master.find(':');
-  if (colon == std::string::npos || colon != master.rfind(':'))
-    return {master, options_.control_port};
-  uint16_t port = 0;
-  const char* end = master.data() + master.size();
-  const auto [rest, error] = std::from_chars(master.data() + colon + 1, end, port);
-  const bool is_port = error == std::errc() && rest == end && port != 0;
-  return is_port ? Place{master.substr(0, colon), port} : Place{master, options_.control_port};
+  const auto place = parse_host_port(master);
+  if (!place) return {master, options_.control_port};
+  return {place->host, place->port != 0 ? place->port : options_.control_port};
 }
 
 // Another port of this host is that of another daemon: two users have one each.

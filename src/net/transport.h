@@ -26,10 +26,10 @@ struct TransportOptions {
   std::vector<std::string> rails;  // network devices, e.g. {"eth0"}; "auto" was resolved by then
   std::vector<std::string> transports;  // {"tcp"}, or what else UCX may use (UCX_TLS)
   TcpTransport tcp = TcpTransport::Native;
-  std::string node_address;  // native: of a rail's addresses this one is used, or one of its family
-  uint16_t tcp_port = 0;     // native: of the first I/O loop, each has its own; 0: any
-  bool is_alone = false;     // there are no other nodes, so native flows are not listened for
-  uint32_t flows_per_link = 8;        // per I/O loop; flow k runs on rail k mod rails
+  std::string node_address;     // of a rail's addresses this one is used, or one of its family
+  uint16_t tcp_port = 0;        // native: of the first I/O loop, each has its own; 0: any
+  bool is_alone = false;        // there are no other nodes, so native flows are not listened for
+  uint32_t flows_per_link = 8;  // per I/O loop; flow k runs on rail k mod rails
   uint32_t chunk_bytes = 128 << 10;   // the largest that may be sent or come
   uint32_t window_bytes = 512 << 10;  // a flow with as many unacknowledged takes no chunk
   uint32_t slow_flow_percent = 50;    // of its link's median rate; what stays below is opened again

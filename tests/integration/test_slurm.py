@@ -77,6 +77,25 @@ def test_a_node_whose_daemon_serves_takes_the_job(slurm):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_node_is_taken_at_an_address_of_either_family(slurm, tmp_path):
+    (tmp_path / "ss").write_text("""#!/bin/sh\nprintf 'LISTEN 0 128 %s 0.0.0.0:*\\n' "$LISTENS" | cut -d' ' -f1-4""")
+    (tmp_path / "braidctl").write_text(
+        """#!/bin/sh\necho '{"rails": ["a"], "rails_down": [], "node": {"address": "'$ADDRESS'"}}'\n"""
+    )
+    for name in ("ss", "braidctl"):
+        (tmp_path / name).chmod(0o755)
+    slurm.set(braidctl=str(tmp_path / "braidctl"), control_port="7410")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    said = slurm.refused(PATH=path, ADDRESS="2001:db8::7", LISTENS="[::1]:7410")
+    assert "does not listen on [2001:db8::7]:7410" in said
+    for address, listens in (
+        ("192.0.2.7", "192.0.2.7:7410"), ("192.0.2.7", "0.0.0.0:7410"), ("192.0.2.7", "*:7410"),
+        ("2001:db8::7", "[2001:db8::7]:7410"), ("2001:db8::7", "*:7410"), ("fe80::7%eth0", "[fe80::7]%eth0:7410"),
+    ):  # fmt: skip
+        done = slurm.run("prolog", PATH=path, ADDRESS=address, LISTENS=listens)
+        assert (done.returncode, done.stderr) == (0, ""), (address, listens)
+
+
 def test_without_a_daemon_the_node_is_refused(slurm, tmp_path):
     slurm.set(socket=str(tmp_path / "nobody.sock"))
     assert f"braidd does not answer on {tmp_path}/nobody.sock: " in slurm.refused()

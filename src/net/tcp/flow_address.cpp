@@ -21,7 +21,7 @@ std::vector<uint8_t> put_together(uint8_t family, uint16_t port, const Address& 
 }  // namespace
 
 std::vector<uint8_t> flow_address(const SocketAddress& address) {
-  if (address.get()->sa_family == AF_INET6) {
+  if (address.is_v6()) {
     const auto& v6 = *reinterpret_cast<const sockaddr_in6*>(address.get());
     return put_together(6, address.port(), v6.sin6_addr);
   }

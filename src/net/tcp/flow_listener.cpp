@@ -30,15 +30,14 @@ std::optional<SocketAddress> bound_address(int socket) {
 }  // namespace
 
 Result<Fd> FlowListener::listen(const SocketAddress& address) {
-  const bool is_v6 = address.get()->sa_family == AF_INET6;
-  Fd socket(::socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd socket(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
-  const socklen_t bytes = is_v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (!socket.is_valid()) return Status::from_errno(errno, "cannot make a socket for flows");
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &kSilentGreetingSeconds,
                sizeof(kSilentGreetingSeconds));
-  if (::bind(socket.get(), address.get(), bytes) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+  if (::bind(socket.get(), address.get(), address.bytes()) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
     return Status::from_errno(
         errno, fmt::format("cannot listen for flows at {} (transport.port)", address.to_string()));
   }

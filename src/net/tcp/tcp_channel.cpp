@@ -68,9 +68,7 @@ Status TcpChannel::begin_connecting(const std::vector<uint8_t>& remote_address) 
   port_ = to->port();
   set_up(socket_.get());
   limit_tcp_segments(socket_.get(), segment_bytes_);
-  const socklen_t bytes =
-      to->get()->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  if (::connect(socket_.get(), to->get(), bytes) != 0 && errno != EINPROGRESS)
+  if (::connect(socket_.get(), to->get(), to->bytes()) != 0 && errno != EINPROGRESS)
     return Status::from_errno(errno, "cannot connect to " + to->to_string());
   return watch();
 }

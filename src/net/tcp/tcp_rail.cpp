@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <tuple>
@@ -13,35 +14,35 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/inet6_addresses.h"
 #include "base/log.h"
 
 namespace braid {
 namespace {
 
-bool is_v6(const SocketAddress& address) { return address.get()->sa_family == AF_INET6; }
-
-bool is_link_local(const SocketAddress& address) {
-  if (!is_v6(address)) return false;
-  return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
-}
-
-socklen_t length_of(const SocketAddress& address) {
-  return is_v6(address) ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-}
+const char* family_of(const SocketAddress& address) { return address.is_v6() ? "IPv6" : "IPv4"; }
 
 }  // namespace
 
 Result<Fd> TcpRail::socket_to(const SocketAddress& address) const {
+  const auto is_alike = [&](const SocketAddress& one) { return one.is_v6() == address.is_v6(); };
+  const auto is_near = [&](const SocketAddress& one) {
+    return is_alike(one) && one.is_link_local() == address.is_link_local();
+  };
+  auto own = std::ranges::find_if(addresses, is_near);
+  if (own == addresses.end()) own = std::ranges::find_if(addresses, is_alike);
+  if (own == addresses.end()) {
+    return make_status(StatusCode::Unavailable,
+                       "rail {} has no {} address, and the other node's flows are at {}: give the "
+                       "rail one, or set node.address of all nodes to addresses of one family",
+                       name, family_of(address), address.host());
+  }
   Fd socket(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_valid()) return Status::from_errno(errno, "cannot make a socket for a flow");
-  const auto own = std::find_if(addresses.begin(), addresses.end(), [&](const auto& one) {
-    return is_v6(one) == is_v6(address) && is_link_local(one) == is_link_local(address);
-  });
-  if (own == addresses.end()) return socket;  // the kernel chooses
   // The port is chosen with the way, so that one port serves several ways.
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-  if (::bind(socket.get(), own->get(), length_of(*own)) != 0)
+  if (::bind(socket.get(), own->get(), own->bytes()) != 0)
     return Status::from_errno(errno, "cannot send from " + own->host());
   // Two rails in one subnet have one route. Kernels before 5.7 let only root say so: then the route
   // decides.
@@ -53,6 +54,15 @@ Result<Fd> TcpRail::socket_to(const SocketAddress& address) const {
   return socket;
 }
 
+void prefer_for_flows(std::vector<SocketAddress>& addresses, const std::string& node_address) {
+  const auto node = SocketAddress::parse(node_address, 0);
+  const bool prefers_v6 = node && node->is_v6();
+  std::ranges::stable_sort(addresses, {}, [&](const SocketAddress& one) {
+    const bool is_node = node && one == *node;
+    return std::make_tuple(!is_node, one.is_v6() != prefers_v6, one.is_link_local());
+  });
+}
+
 Result<TcpRail> find_tcp_rail(const std::string& name, const std::string& node_address) {
   ifaddrs* entries = nullptr;
   if (::getifaddrs(&entries) != 0) return Status::from_errno(errno, "cannot list the interfaces");
@@ -62,9 +72,11 @@ Result<TcpRail> find_tcp_rail(const std::string& name, const std::string& node_a
   for (const ifaddrs* entry = entries; entry != nullptr; entry = entry->ifa_next) {
     names.insert(entry->ifa_name);
     if (entry->ifa_name != name || entry->ifa_addr == nullptr) continue;
+    if (entry->ifa_addr->sa_family != AF_INET) continue;
     if (const auto address = SocketAddress::from(entry->ifa_addr))
-      rail.addresses.push_back(*address);
+      rail.addresses.push_back(address->with_port(0));
   }
+  std::ranges::copy(inet6_addresses_of(name), std::back_inserter(rail.addresses));
   if (!names.contains(name)) {
     return make_status(StatusCode::NotFound,
                        "rail {}: there is no such network device; there are: {}", name,
@@ -72,12 +84,7 @@ Result<TcpRail> find_tcp_rail(const std::string& name, const std::string& node_a
   }
   if (rail.addresses.empty())
     return make_status(StatusCode::Unavailable, "rail {} has no IP address", name);
-  const auto node = SocketAddress::parse(node_address, 0);
-  const bool prefers_v6 = node && is_v6(*node);
-  std::ranges::stable_sort(rail.addresses, {}, [&](const SocketAddress& one) {
-    const bool is_node = node && one.host() == node->host();
-    return std::make_tuple(!is_node, is_v6(one) != prefers_v6, is_link_local(one));
-  });
+  prefer_for_flows(rail.addresses, node_address);
   return rail;
 }
 

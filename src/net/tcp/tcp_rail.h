@@ -21,9 +21,12 @@ struct TcpRail {
   Result<Fd> socket_to(const SocketAddress& address) const;
 };
 
-// The device's addresses. `node_address`, if it is one of them, is preferred, else those of its
-// family, global ones before link-local ones. NotFound: there is no such device, and which there
-// are; Unavailable: it has no address.
+// `node_address`, if it is among them, comes first, then those of its family, global ones before
+// link-local ones. The first one is where a rail's flows are waited for.
+void prefer_for_flows(std::vector<SocketAddress>& addresses, const std::string& node_address);
+
+// The device's addresses, as prefer_for_flows() orders them. NotFound: there is no such device, and
+// which there are; Unavailable: it has no address.
 Result<TcpRail> find_tcp_rail(const std::string& name, const std::string& node_address);
 
 }  // namespace braid

@@ -11,6 +11,7 @@
 #include <net/if.h>
 
 #include "base/log.h"
+#include "net/tcp/tcp_rail.h"
 #include "net/ucx/ucx_error.h"
 #include "net/ucx/ucx_log.h"
 #include "net/ucx/ucx_version.h"
@@ -103,6 +104,15 @@ Status unusable_rail(const UcxContextOptions& options, const Status& cause) {
         ucx_environment(options));
   }
   const bool exists = ::if_nametoindex(options.rail.c_str()) != 0;
+  const auto rail = find_tcp_rail(options.rail, "");
+  if (rail && std::ranges::all_of(rail->addresses, &SocketAddress::is_link_local)) {
+    return make_status(
+        StatusCode::InvalidArgument,
+        "rail '{}' cannot be used: UCX knows no link-local IPv6 address, and it has "
+        "{} alone; give it an IPv4 or a global IPv6 address, or set transport.tcp to "
+        "native",
+        options.rail, rail->addresses.front().host());
+  }
   return make_status(
       StatusCode::InvalidArgument,
       "rail '{}' {}; rails that UCX {} can use with transports '{}': {}{}", options.rail,

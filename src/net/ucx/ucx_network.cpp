@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/socket_address.h"
 #include "net/late_rails.h"
 #include "net/ucx/ucx_channel.h"
 #include "net/ucx/ucx_version.h"
@@ -22,9 +23,10 @@ constexpr size_t kHeadroomBytes = 512;
 // Opens a rail into its place in `rails`.
 Status open_context(const TransportOptions& options, size_t rail,
                     std::vector<std::shared_ptr<UcxContext>>& rails) {
-  auto context =
-      UcxContext::create({options.rails[rail], options.transports,
-                          options.chunk_bytes + sizeof(proto::ChunkHeader) + kHeadroomBytes});
+  const auto node = SocketAddress::parse(options.node_address, 0);
+  auto context = UcxContext::create(
+      {options.rails[rail], options.transports,
+       options.chunk_bytes + sizeof(proto::ChunkHeader) + kHeadroomBytes, node && node->is_v6()});
   if (!context) return context.status();
   rails[rail] = std::move(*context);
   return Status::ok();

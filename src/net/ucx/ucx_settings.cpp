@@ -50,8 +50,8 @@ std::vector<UcxSetting> settings_of(const UcxContextOptions& options, const std:
   set_tcp("CONN_NB", "y", TcpKey::OnlyTcpHasIt);
   // The rail is chosen already; UCX would look for the default route in /proc each time.
   set_tcp("PREFER_DEFAULT", "n", TcpKey::OnlyTcpHasIt);
-  // A rail's IPv4 address counts.
-  set_tcp("AF_PRIO", "inet,inet6", TcpKey::OnlyTcpHasIt);
+  // The family of node.address.
+  set_tcp("AF_PRIO", options.prefers_v6 ? "inet6,inet" : "inet,inet6", TcpKey::OnlyTcpHasIt);
   // A flow has one socket: it needs one buffer each way, not eight, and no huge page around them.
   // They come from malloc, for mmap() can hold up the loop (base/heap.h).
   set_tcp("TX_BUFS_GROW", "1", TcpKey::OthersHaveItToo);

@@ -13,6 +13,7 @@ struct UcxContextOptions {
   std::string rail;                     // network device
   std::vector<std::string> transports;  // UCX_TLS
   size_t message_bytes = 0;  // the largest message, headers included: goes out as one segment
+  bool prefers_v6 = false;   // on a rail that has addresses of both families
 
   bool is_tcp_alone() const { return transports == std::vector<std::string>{"tcp"}; }
 };

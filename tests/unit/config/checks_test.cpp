@@ -8,13 +8,17 @@
 namespace braid {
 namespace {
 
-TEST(CheckAddress, TakesIpv4Only) {
-  EXPECT_TRUE(check_address("192.0.2.7").is_ok());
-  EXPECT_TRUE(check_address("0.0.0.0").is_ok());
-  for (const char* text :
-       {"", "auto", "localhost", "192.0.2", "192.0.2.256", "::1", "192.0.2.7:80"}) {
+TEST(CheckAddress, TakesBothFamilies) {
+  for (const char* text : {"192.0.2.7", "0.0.0.0", "::", "::1", "2001:db8::7", "fe80::7%eth0"})
+    EXPECT_TRUE(check_address(text).is_ok()) << text;
+  for (const char* text : {"", "auto", "localhost", "192.0.2", "192.0.2.256", "192.0.2.7:80",
+                           "fe80::7", "[::1]", "2001:db8::7%eth0"}) {
     EXPECT_FALSE(check_address(text).is_ok()) << text;
   }
+  EXPECT_EQ(
+      check_address_or_auto("[2001:db8::7]:7410").message(),
+      "'[2001:db8::7]:7410' has a port, and an address alone is wanted here; use 2001:db8::7, "
+      "or auto");
   EXPECT_TRUE(check_address_or_auto("auto").is_ok());
   EXPECT_FALSE(check_address_or_auto("Auto").is_ok());
 }
@@ -120,6 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "control.listen"},
         ConflictCase{"ListensEverywhereWithoutKey",
                      [](DaemonConfig& c) { c.control.listen = "0.0.0.0"; }, "control.listen"},
+        ConflictCase{"ListensEverywhereInV6WithoutKey",
+                     [](DaemonConfig& c) { c.control.listen = "::"; }, "control.listen"},
         ConflictCase{"OddChunk", [](DaemonConfig& c) { c.transport.chunk_bytes = 100'000; },
                      "transport.chunk_bytes"},
         ConflictCase{"OddUnit", [](DaemonConfig& c) { c.collective.unit_bytes = 1'000'001; },
@@ -157,8 +163,10 @@ TEST(Conflicts, AKeyOrLoopbackMakesListeningRight) {
   config.control.cluster_key_file = "/etc/braid/cluster.key";
   EXPECT_TRUE(find_conflicts(config).empty());
   config.control.cluster_key_file.clear();
-  config.control.listen = "127.0.0.2";
-  EXPECT_TRUE(find_conflicts(config).empty());
+  for (const char* address : {"127.0.0.2", "::1"}) {
+    config.control.listen = address;
+    EXPECT_TRUE(find_conflicts(config).empty()) << address;
+  }
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 constexpr const char* kElsewhere = "203.0.113.9";
 
 Network one_interface() {
-  return {{NetworkInterface{.name = "eth0", .is_up = true, .address = "192.0.2.2"}}, "eth0"};
+  return {{NetworkInterface{.name = "eth0", .is_up = true, .addresses = {"192.0.2.2"}}}, "eth0"};
 }
 
 // That nothing is said against anywhere.
@@ -76,9 +76,14 @@ TEST(HostCheck, NamesAddressesThatAreNotThisMachines) {
   config.metrics.port = 0;
   config.control.listen = "0.0.0.0";
   EXPECT_THAT(find_host_troubles(config, one_interface()), IsEmpty()) << "it may be translated";
+  config.control.listen = "::";
+  EXPECT_THAT(find_host_troubles(config, one_interface()), IsEmpty());
   config.control.listen = kElsewhere;
   EXPECT_THAT(find_host_troubles(config, one_interface()),
               ElementsAre(StartsWith("control.listen: 203.0.113.9 is no address of this machine")));
+  config.control.listen = "2001:db8::9";
+  EXPECT_THAT(find_host_troubles(config, one_interface()),
+              ElementsAre(StartsWith("control.listen: 2001:db8::9 is no address of this machine")));
 }
 
 TEST(HostCheck, ADaemonThatWorksAloneListensNowhere) {

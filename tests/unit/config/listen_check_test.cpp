@@ -10,13 +10,13 @@
 #include <string>
 #include <string_view>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "base/fd.h"
+#include "base/socket_address.h"
 
 namespace braid {
 namespace {
@@ -42,16 +42,15 @@ class ListenCheckTest : public ::testing::Test {
   auto troubles() const { return check_listening(config_, kHere).troubles; }
   static void write(const std::string& path) { std::ofstream(path) << "x"; }
   // Listens at a port of the kernel's choice until the test ends.
-  uint16_t take_port() {
-    taken_ = Fd(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    EXPECT_EQ(::inet_pton(AF_INET, kHere, &address.sin_addr), 1);
-    EXPECT_EQ(::bind(taken_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  uint16_t take_port(const std::string& host = kHere) {
+    const SocketAddress address = *SocketAddress::parse(host, 0);
+    taken_ = Fd(::socket(address.get()->sa_family, SOCK_STREAM, 0));
+    EXPECT_EQ(::bind(taken_.get(), address.get(), address.bytes()), 0);
     EXPECT_EQ(::listen(taken_.get(), 1), 0);
-    socklen_t bytes = sizeof(address);
-    ::getsockname(taken_.get(), reinterpret_cast<sockaddr*>(&address), &bytes);
-    return ntohs(address.sin_port);
+    sockaddr_storage bound{};
+    socklen_t bytes = sizeof(bound);
+    ::getsockname(taken_.get(), reinterpret_cast<sockaddr*>(&bound), &bytes);
+    return SocketAddress::from(reinterpret_cast<const sockaddr*>(&bound))->port();
   }
 
   std::string folder_;
@@ -95,6 +94,22 @@ TEST_F(ListenCheckTest, NamesPortsThatAreTaken) {
   EXPECT_THAT(troubles(), ElementsAre(StartsWith("control.port: " + port + " is taken")));
   config_.control.listen = "203.0.113.9";
   EXPECT_THAT(troubles(), IsEmpty()) << "that it is no own address is said elsewhere";
+}
+
+TEST_F(ListenCheckTest, LooksAtIpv6AsWell) {
+  config_.control.port = take_port("::1");
+  const std::string port = std::to_string(*config_.control.port);
+  config_.control.cluster_key_file = "/a/key";
+  for (const char* address : {"::1", "::"}) {
+    config_.control.listen = address;
+    EXPECT_THAT(troubles(),
+                ElementsAre(StartsWith("control.port: " + port + " is taken at " + address)));
+  }
+  config_.control.listen = kHere;
+  EXPECT_THAT(troubles(), IsEmpty());
+  config_.control.port = take_port();
+  config_.control.listen = "::";
+  EXPECT_THAT(troubles(), ElementsAre(StartsWith("control.port: "))) << ":: takes IPv4 as well";
 }
 
 TEST_F(ListenCheckTest, WhereADaemonAnswersItHasThePorts) {

@@ -119,6 +119,7 @@ TEST(LoadConfig, WhatIsNoConfigurationIsExplained) {
       {"log:\n  level: debug\n \tformat: json\n", {"f.yaml:3: is not YAML"}},
       {"transport: rails: eth0\n",
        {"f.yaml:1: is not YAML", "at 'transport: rails: eth0'", "key: value"}},
+      {"control:\n  listen: ::\n", {"f.yaml:2: is not YAML", "put the address in quotes: \"::\""}},
       {"transport:\n  rails: [eth0\n", {"a list that begins with [ ends with ]"}},
       {"log: {level: debug\n", {"what begins with { ends with }"}},
       {"log:\n  level: @debug\n", {"in quotes"}},

@@ -39,6 +39,23 @@ TEST(FindDefaultRoute, TakesNothingFromOtherText) {
   EXPECT_EQ(find_default_route("eth0 0\n\n zz \xff"), std::nullopt);
 }
 
+TEST(FindDefaultRouteV6, TakesTheLowestMetricThatLeadsOut) {
+  const std::string zeros(32, '0');
+  const auto route = [&](const std::string& prefix, const std::string& metric,
+                         const std::string& flags, const std::string& device) {
+    return zeros + " " + prefix + " " + zeros + " 00 " + zeros + " " + metric +
+           " 00000001 00000000 " + flags + "       " + device + "\n";
+  };
+  const std::string others = route("00", "ffffffff", "00200200", "lo") +    // unreachable
+                             route("40", "00000001", "00000001", "eth0") +  // of a network
+                             route("00", "00000000", "00000000", "eth3");   // down
+  EXPECT_EQ(find_default_route_v6(others), std::nullopt);
+  EXPECT_EQ(find_default_route_v6(others + route("00", "00000400", "00000003", "eth1") +
+                                  route("00", "00000064", "00000003", "eth2")),
+            "eth2");
+  EXPECT_EQ(find_default_route_v6("eth0 0\n\n zz \xff"), std::nullopt);
+}
+
 TEST(ListNetwork, FindsLoopback) {
   const auto network = list_network().value();
   const auto& all = network.interfaces;
@@ -46,7 +63,7 @@ TEST(ListNetwork, FindsLoopback) {
       std::find_if(all.begin(), all.end(), [](const auto& one) { return one.is_loopback; });
   ASSERT_NE(lo, all.end());
   if (lo->is_up) {
-    EXPECT_EQ(lo->address, "127.0.0.1");
+    EXPECT_EQ(lo->address(), "127.0.0.1");
   }
   EXPECT_EQ(
       std::count_if(all.begin(), all.end(), [&](const auto& one) { return one.name == lo->name; }),

@@ -9,7 +9,9 @@ namespace {
 using Strings = std::vector<std::string>;
 
 NetworkInterface make(const std::string& name, const std::string& address, bool is_up = true) {
-  return {.name = name, .is_up = is_up, .is_loopback = name == "lo", .address = address};
+  NetworkInterface made{.name = name, .is_up = is_up, .is_loopback = name == "lo", .addresses = {}};
+  if (!address.empty()) made.addresses.push_back(address);
+  return made;
 }
 
 Network host() {
@@ -32,7 +34,7 @@ TEST(ResolveRails, AutoTakesTheFirstUsableWithoutARoute) {
   Network network = host();
   network.default_route.clear();
   EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
-  network.default_route = "eth2";  // IPv6 only
+  network.default_route = "eth2";  // it has no address
   EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
 }
 
@@ -99,7 +101,7 @@ TEST(ResolveRails, AutoTakesLoopbackLast) {
 
 TEST(ResolveRails, AutoWithoutAnyInterfaceIsExplained) {
   EXPECT_EQ(resolve_rails(DaemonConfig{}, {}).status().message(),
-            "transport.rails: auto finds no interface that is up with an IPv4 address; the "
+            "transport.rails: auto finds no interface that is up with an IP address; the "
             "interfaces are: none");
 }
 
@@ -108,13 +110,13 @@ TEST(ResolveRails, UnknownRailsAreRefusedWithTheList) {
   EXPECT_EQ(status.code(), StatusCode::NotFound);
   EXPECT_EQ(status.message(),
             "transport.rails: there is no interface 'eth9'; the interfaces are: lo (127.0.0.1), "
-            "ib0 (down), eth0 (192.0.2.2), eth1 (198.51.100.2), eth2 (no IPv4 address)");
+            "ib0 (down), eth0 (192.0.2.2), eth1 (198.51.100.2), eth2 (no IP address)");
 }
 
 TEST(ResolveRails, RailsThatAreDownOrWithoutAddressAreRefused) {
   EXPECT_NE(resolve_rails(with_rails({"ib0"}), host()).status().message().find("'ib0' is down"),
             std::string::npos);
-  EXPECT_NE(resolve_rails(with_rails({"eth2"}), host()).status().message().find("no IPv4 address"),
+  EXPECT_NE(resolve_rails(with_rails({"eth2"}), host()).status().message().find("no IP address"),
             std::string::npos);
 }
 
@@ -128,7 +130,7 @@ TEST(ResolveRails, RailsWithoutALinkMayComeLater) {
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
   EXPECT_EQ(status.message(),
             "transport.rails: interface 'eth1' has no carrier; look at its cable, or name another "
-            "of: lo (127.0.0.1), ib0 (down), eth0 (192.0.2.2), eth1 (no carrier), eth2 (no IPv4 "
+            "of: lo (127.0.0.1), ib0 (down), eth0 (192.0.2.2), eth1 (no carrier), eth2 (no IP "
             "address)");
   EXPECT_FALSE(resolve_rails(with_rails({"eth0", "eth9"}), network).is_ok());
   EXPECT_FALSE(resolve_rails(with_rails({"eth0", "eth2"}), network).is_ok());
@@ -145,9 +147,74 @@ TEST(ResolveAddress, AutoIsTheFirstRails) {
   EXPECT_EQ(resolve_address(DaemonConfig{}, "eth0", host()).value(), "192.0.2.2");
 }
 
+// A host whose eth0 has IPv6 alone, and whose eth1 has nothing but what each device gives itself.
+Network host_of_v6() {
+  Network network{{make("lo", "127.0.0.1"), make("eth0", "2001:db8::2"),
+                   make("eth1", "fe80::2%eth1"), make("eth2", "192.0.2.2")},
+                  ""};
+  network.interfaces[1].addresses.push_back("fe80::1%eth0");
+  network.interfaces[3].addresses.push_back("2001:db8:2::2");
+  return network;
+}
+
+TEST(ResolveRails, AnAddressOfEitherFamilyMakesARail) {
+  Network network = host_of_v6();
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth0"}));
+  network.default_route = "eth2";
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"eth2"}));
+  EXPECT_EQ(resolve_rails(with_rails({"eth0", "eth1"}), network).value(),
+            Strings({"eth0", "eth1"}));
+}
+
+TEST(ResolveRails, AutoTakesNoInterfaceThatHasOnlyALinkLocalAddress) {
+  Network network = host_of_v6();
+  network.interfaces[1].is_up = false;
+  network.interfaces[3].is_up = false;
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"lo"}));
+  network.default_route = "eth1";
+  EXPECT_EQ(resolve_rails(DaemonConfig{}, network).value(), Strings({"lo"}));
+}
+
+TEST(ResolveRails, AutoFindsTheNodesAddressHoweverItIsWritten) {
+  DaemonConfig config;
+  config.node.address = "2001:DB8:2:0::2";
+  EXPECT_EQ(resolve_rails(config, host_of_v6()).value(), Strings({"eth2"}));
+}
+
+TEST(ResolveAddress, AutoIsIpv4IfTheRailHasIt) {
+  EXPECT_EQ(resolve_address(DaemonConfig{}, "eth2", host_of_v6()).value(), "192.0.2.2");
+  EXPECT_EQ(resolve_address(DaemonConfig{}, "eth0", host_of_v6()).value(), "2001:db8::2");
+  EXPECT_EQ(resolve_address(DaemonConfig{}, "eth1", host_of_v6()).value(), "fe80::2%eth1");
+}
+
+TEST(ResolveAddress, IsToldInOneForm) {
+  DaemonConfig config;
+  config.node.address = "2001:DB8:0::0007";
+  EXPECT_EQ(resolve_address(config, "eth0", host_of_v6()).value(), "2001:db8::7");
+  config.node.address = "fe80::1%no-such-dev";
+  EXPECT_EQ(
+      resolve_address(config, "eth0", host_of_v6()).status().message(),
+      "node.address: this machine has no device 'no-such-dev', which fe80::1%no-such-dev names "
+      "(ip link shows them)");
+  config.node.address = "::";
+  EXPECT_EQ(resolve_address(config, "eth0", host_of_v6())
+                .status()
+                .message()
+                .find("node.address: :: is no address that other nodes reach; use one of"),
+            0u);
+}
+
+TEST(DescribeChoice, NamesAllAddresses) {
+  const std::string text = describe_choice({}, {"lo"}, "::1", host_of_v6());
+  EXPECT_NE(
+      text.find("are: eth0 (2001:db8::2), eth1 (fe80::2%eth1), eth2 (192.0.2.2, 2001:db8:2::2)"),
+      std::string::npos)
+      << text;
+}
+
 TEST(ResolveAddress, ARailWithoutAddressIsExplained) {
   const Status status = resolve_address(DaemonConfig{}, "mlx5_0:1", host()).status();
-  EXPECT_NE(status.message().find("node.address: rail 'mlx5_0:1' has no IPv4 address"),
+  EXPECT_NE(status.message().find("node.address: rail 'mlx5_0:1' has no IP address"),
             std::string::npos);
 }
 
@@ -156,8 +223,8 @@ TEST(ResolveListen, OpensTheNetworkOnlyWithAKey) {
   EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "127.0.0.1");
   config.control.cluster_key_file = "/k";
   EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "192.0.2.2");
-  config.control.listen = "0.0.0.0";
-  EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "0.0.0.0");
+  config.control.listen = "::";
+  EXPECT_EQ(resolve_listen(config, "192.0.2.2"), "::");
 }
 
 TEST(ResolveNodeName, AutoIsTheShortHostName) {
