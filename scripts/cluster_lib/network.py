@@ -9,6 +9,7 @@ With delay or loss, the bridge and the veth pairs give way to delay_line.py. Not
 in the host's own network.
 """
 
+import ipaddress
 import os
 import socket
 import time
@@ -39,6 +40,10 @@ def namespace_address(index: int, node: int) -> str:
     return f"10.77.{index}.{node + 1}"
 
 
+def namespace_address_v6(index: int, node: int) -> str:
+    return str(ipaddress.IPv6Address(f"fd77:{index:x}::{node + 1:x}"))
+
+
 def loopback_address(index: int, node: int) -> str:
     return f"127.0.{index}.{node + 1}"
 
@@ -64,7 +69,7 @@ def create(cluster: Cluster, connect: Callable[[Cluster], None] | None = None) -
     makes. What it made is undone by name."""
     try:
         for name in (cluster.switch, *(node.namespace for node in cluster.nodes)):
-            _add_namespace(name)
+            _add_namespace(name, cluster.ipv6 and name != cluster.switch)
         if connect is None:
             _connect_by_bridge(cluster)
     except ClusterError as error:
@@ -81,7 +86,8 @@ def create(cluster: Cluster, connect: Callable[[Cluster], None] | None = None) -
             node.namespace,
             [
                 "link set lo up",
-                f"addr add {node.address}/24 dev {node.interface}",
+                f"addr add {node.address}/{'64' if cluster.ipv6 else '24'} dev {node.interface}"
+                + (" nodad" if cluster.ipv6 else ""),
                 f"link set {node.interface} up",
             ],
         )
@@ -112,11 +118,13 @@ def _connect_by_bridge(cluster: Cluster) -> None:
     _ip_script(cluster.switch, script)
 
 
-def _add_namespace(name: str) -> None:
+def _add_namespace(name: str, ipv6: bool) -> None:
     run(["ip", "netns", "add", name])
     # Neighbour discovery of an address family that nobody uses would blur the measurements.
     # It may fail where /proc/sys is read-only, which does no harm.
     quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"
+    if ipv6:  # nobody else has these addresses: they can be used at once
+        quiet = "echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad"
     run(["ip", "netns", "exec", name, "sh", "-c", quiet], may_fail=True)
 
 

@@ -42,7 +42,8 @@ the emulated network
   NIC and caps are HTB on what a node sends, both directions of a connection have the same cap.
   Flows hash over {shaping.CLASSES} classes by their two TCP ports; flows in one class share its
   cap. Only TCP over IPv4 is capped. Class k has cap number (k mod number of caps).
-  Nodes reach each other by address: 10.77.<cluster>.<node + 1>.
+  Nodes reach each other by address: 10.77.<cluster>.<node + 1>, with --ipv6 only
+  fd77:<cluster>::<node + 1> (in hexadecimal).
   --delay-ms is one way, for every packet from a node to another: a ping takes twice as long. Jitter
   is evenly spread and keeps the order: behind a late packet all others of that node are late, too.
   Loss meets each packet of the wire (1500 bytes) by itself, in both directions. Delay and loss are
@@ -111,6 +112,7 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
         metavar="Y[,Y...]",
         help="cap of each TCP flow, Mbit/s; several values are dealt out by hash; 0 = no cap (0)",
     )
+    add("--ipv6", action="store_true", help="nodes have IPv6 addresses, and no IPv4 but 127.0.0.1")
     delay_options.add(parser)
 
 
@@ -212,6 +214,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     shaped = shaping.is_wanted(options.nic_mbit, options.flow_mbit or [])
     if options.loopback and shaped:
         parser.error("--loopback cannot shape the network: leave out --nic-mbit and --flow-mbit")
+    if options.ipv6 and options.loopback:
+        parser.error("--loopback has no IPv6: leave out one of --loopback and --ipv6")
+    if options.ipv6 and any(options.flow_mbit or []):
+        parser.error("only TCP over IPv4 is capped: leave out one of --flow-mbit and --ipv6")
     if options.loopback and options.delay.is_wanted():
         parser.error("--loopback cannot delay or lose packets: leave it out")
     return options

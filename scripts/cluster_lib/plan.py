@@ -33,9 +33,9 @@ def build(
             try:
                 network.create(cluster, None if delay_line is None else delay_line.start)
             except NotPermitted as error:
-                if shaped or delay_line is not None:
+                if shaped or delay_line is not None or options.ipv6:
                     raise ClusterError(
-                        f"{error}; without them the network cannot be shaped or delayed"
+                        f"{error}; without them the network cannot be shaped or delayed, and has no IPv6"
                     ) from None
                 network.delete_namespaces(cluster_id)
                 say(f"WARNING: {error}; going on with --loopback: all nodes on 127.0.0.x, unshaped")
@@ -52,7 +52,9 @@ def _plan(options: argparse.Namespace, cluster_id: str, directory: str, mode: st
     loopback = mode == LOOPBACK
     ports = [] if options.no_daemons else [CONTROL_PORT, METRICS_PORT]
     index = network.choose_index(_used_indexes(cluster_id, mode), ports, loopback)
-    address = network.loopback_address if loopback else network.namespace_address
+    address = network.namespace_address_v6 if options.ipv6 else network.namespace_address
+    if loopback:
+        address = network.loopback_address
     nodes = []
     for i in range(options.nodes):
         own = os.path.join(directory, f"node{i}")
@@ -86,6 +88,7 @@ def _plan(options: argparse.Namespace, cluster_id: str, directory: str, mode: st
         switch=None if loopback else names.namespace(cluster_id, "sw"),
         delay=options.delay,
         keep_logs=os.path.abspath(options.keep_logs) if options.keep_logs else None,
+        ipv6=options.ipv6,
     )
 
 

@@ -57,7 +57,7 @@ class Cluster:
     id: str
     directory: str
     mode: str
-    index: int  # which subnet: 10.77.<index>.0/24 or 127.0.<index>.0/24
+    index: int  # which subnet: 10.77.<index>.0/24, fd77:<index>::/64 or 127.0.<index>.0/24
     master_port: int
     job: str
     nodes: list[Node]
@@ -67,6 +67,7 @@ class Cluster:
     delay: Delay = dataclasses.field(default_factory=Delay)
     delay_line_pid: int | None = None
     keep_logs: str | None = None
+    ipv6: bool = False
     tool_pid: int = dataclasses.field(default_factory=os.getpid)
 
     def save(self) -> None:

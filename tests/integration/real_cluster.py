@@ -170,11 +170,12 @@ class Cluster:
 
     def __init__(
         self, nodes: int, settings: tuple | list = (), daemon: str = BRAIDD, racks: int = 0,
-        delay_ms: float = 0,
+        delay_ms: float = 0, ipv6: bool = False,
     ):  # fmt: skip
         argv = [CLUSTER, "--nodes", str(nodes), "--daemon", daemon, "--timeout", "1500"]
         argv += ["--racks", str(racks)] if racks else []
         argv += ["--delay-ms", str(delay_ms)] if delay_ms else []
+        argv += ["--ipv6"] if ipv6 else []
         for setting in (*TRANSPORT, *settings):
             argv += ["--set", setting]
         # Outside of the cluster's directory, which goes with the cluster.

@@ -74,6 +74,24 @@ def test_every_rank_gets_its_place_and_the_common_variables(mode):
     assert not pathlib.Path(env[0]["BRAID_CLUSTER_DIR"]).exists()
 
 
+@needs_namespaces
+def test_nodes_may_have_ipv6_alone():
+    show = "import json, os; print(os.popen('ip -j address').read().strip(), os.environ['MASTER_ADDR'])"
+    done = cluster("--nodes", "2", "--ipv6", *python(show))
+    assert done.returncode == 0, done.stderr
+    for rank, lines in by_rank(done.stdout).items():
+        shown, _, master = lines[0].rpartition(" ")
+        own = {info["local"] for link in json.loads(shown) for info in link["addr_info"]}
+        assert {one for one in own if ":" not in one} == {"127.0.0.1"}
+        assert f"{master.removesuffix('::1')}::{rank + 1}" in own, (own, master)
+
+
+def test_ipv6_where_it_cannot_be_had_is_refused():
+    for option in (["--loopback"], ["--flow-mbit", "500"]):
+        done = cluster("--ipv6", *option, *python("pass"))
+        assert done.returncode == 2 and "--ipv6" in done.stderr and option[0] in done.stderr, done.stderr
+
+
 @both_modes
 @pytest.mark.parametrize(
     ("script", "expected", "said"),
