@@ -104,7 +104,7 @@ typedef struct braid_job_options {
   uint32_t world_size;        /**< 1 … 65536 */
   const char* master_address; /**< host of the job's coordinator: the trainer's own MASTER_ADDR; or
                                  host:port, as braid_master() gives it for a daemon whose
-                                 control.port is auto */
+                                 control.port is auto; an IPv6 address then has brackets */
   uint32_t timeout_ms;        /**< for opening, and the default for operations; 0: 300,000 */
   uint64_t arena_bytes; /**< the most that braid_allocate may hand out; 0: 16 GiB. The daemon is
                            given memory as it is needed, in pieces, up to its own limits. */
@@ -117,7 +117,8 @@ typedef struct braid_job_options {
 /** Where the daemons of other nodes reach this node's daemon, and its number: what rank 0 gives to
  * all ranks, its own included, as master_address and master_node, in the way that they learn the
  * job's name. So nothing depends on what a launcher takes for rank 0's address. A loopback address:
- * the daemon serves its own host only. Where its control.port is auto, ":port" follows. `address`
+ * the daemon serves its own host only. Where its control.port is auto, ":port" follows, and an IPv6
+ * address has brackets. `address`
  * is for `bytes` bytes; 256 always do. `socket_path`: as in braid_job_options; timeout_ms 0:
  * 10,000. BRAID_ERROR_NOT_FOUND: the daemon is older than this call. Since 0.1.1. */
 BRAID_API int braid_master(const char* socket_path, uint32_t timeout_ms, char* address,

@@ -24,6 +24,8 @@ MARK = "RESULT "
 DEADLINE_S = 600
 
 COLD = (sys.executable,)
+# Nodes have no networks of their own.
+ON_LOOPBACK = os.geteuid() != 0 or "--loopback" in os.environ.get("BRAID_TEST_CLUSTER_OPTIONS", "")
 
 # For what a second version of torch cannot change: scripts/check.sh leaves it out there.
 once = pytest.mark.once

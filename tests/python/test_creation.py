@@ -4,16 +4,13 @@ which is known to those who were there when it was made."""
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from cluster_runs import once, run
+from cluster_runs import ON_LOOPBACK, once, run
 
 dist = pytest.importorskip("torch.distributed")
-
-ON_LOOPBACK = os.geteuid() != 0 or "--loopback" in os.environ.get("BRAID_TEST_CLUSTER_OPTIONS", "")
 
 
 # As launchers have it: rank 0 is told that it is "localhost", and the others where it is.
@@ -23,6 +20,15 @@ def test_ranks_of_two_nodes_meet(way, tmp_path):
     for result in results:
         assert result["total"] == 2
         assert result["heard"] == 1 - result["rank"]  # by gloo, which connects ranks on its own
+
+
+def test_an_address_of_a_daemon_may_have_a_port():
+    from braid.torch.group.gloo import host_of
+
+    for host in ("node-7", "192.0.2.7"):
+        assert host_of(host) == host_of(f"{host}:45123") == host
+    for host in ("2001:db8::7", "fe80::7%eth0"):
+        assert host_of(host) == host_of(f"[{host}]:45123") == host
 
 
 @pytest.mark.skipif(ON_LOOPBACK, reason="needs nodes with networks of their own")

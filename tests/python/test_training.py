@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from cluster_runs import SHAPES, once, run
+from cluster_runs import ON_LOOPBACK, SHAPES, once, run
 
 torch = pytest.importorskip("torch")
 # torch 2.7's gloo gives FSDP2 a sum where it asks for an average.
@@ -53,6 +53,12 @@ def test_ddp_trains_as_with_gloo(nodes, ranks_per_node, hook):
     ours = ddp_with_braid(nodes, ranks_per_node, *hook)
     assert_same_bits(ours)
     assert_same_training(ours, with_gloo("ddp.py", "gloo"))
+
+
+@once
+@pytest.mark.skipif(ON_LOOPBACK, reason="needs nodes with networks of their own")
+def test_ddp_trains_where_there_is_no_ipv4():
+    assert_same_bits(ddp_with_braid(4, 1, options=("--ipv6",)))
 
 
 @once

@@ -47,7 +47,7 @@ def tell_unknown_variables() -> None:
 def announce(job: str, ranks: int, master_address: str) -> None:
     """That braid carries a process group; for rank 0. Where nobody listens to the logger, the first one of a process is
     printed."""
-    is_alone = master_address.startswith("127.") or master_address == "::1"
+    is_alone = master_address.startswith(("127.", "[::1]")) or master_address == "::1"
     where = "within this node" if is_alone else f"between nodes, by the daemon at {master_address}"
     text = (
         f"braid carries job {job}: {ranks} rank{'' if ranks == 1 else 's'}, {where}; "

@@ -125,9 +125,11 @@ def make_gloo(
 
 
 def host_of(master_address: str) -> str:
-    """A daemon's address without its port, which not every one has: an IPv6 address has none."""
-    host, colon, port = master_address.partition(":")
-    return master_address if ":" in port else host if colon else master_address
+    """A daemon's address without its port, which not every one has: "10.0.0.1:45123", "fd00::1", "[fd00::1]:45123"."""
+    if master_address.startswith("["):
+        return master_address[1:].partition("]")[0]
+    host, _, port = master_address.partition(":")
+    return master_address if ":" in port else host
 
 
 def local_address(*peers: str | None) -> str:
