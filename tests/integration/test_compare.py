@@ -60,6 +60,16 @@ def test_two_systems_on_one_cluster(tmp_path):
     assert "1 MB: braid ÷ gloo" in printed
 
 
+def test_gloo_with_its_interface_named_four_times(tmp_path):
+    arguments = [
+        "--nodes", "2", "--sizes", "1000", "--systems", "gloo,gloo-links4", "--repeats", "1", "--iterations", "5",
+        "--no-wire", "--build", str(BUILD),
+    ]  # fmt: skip
+    skip_unless_it_can_run(arguments)
+    _, report = compare(tmp_path, arguments)
+    assert report["errors"] == {} and [row["system"] for row in report["rows"]] == ["gloo", "gloo-links4"]
+
+
 def test_what_an_operation_of_braid_makes_processes_do(tmp_path):
     arguments = ["--nodes", "2", "--sizes", "1000", "--systems", "braid", "--repeats", "1", "--iterations", "5"]
     printed, report = compare(tmp_path, [*arguments, "--no-wire", "--counts", "--build", str(BUILD)])

@@ -4,6 +4,7 @@
 import dataclasses
 
 BRAID, BEFORE = "braid", "braid-before"
+GLOO = {"gloo": 1, "gloo-links4": 4}  # how often its interface is named
 ELEMENT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 # What a collective sends over a link of the slowest kind, in parts of its bytes, as in nccl-tests; n are the ranks.
 _BUS_SHARES = {

