@@ -52,6 +52,10 @@ bool Coordinator::on_control_message(const Peer& from, const proto::ControlMessa
     case proto::ControlBody::RankLeft:
       on_rank_left(from, message);
       return true;
+    case proto::ControlBody::LeaversAwaited:
+      if (ActiveJob* job = find_member(from, message.body_as_LeaversAwaited()->job_key(), message))
+        job->leavers.add_listener(control_plane_, job->key, *job->find(from.id));
+      return true;
     case proto::ControlBody::OperationOverdue: {
       const auto& overdue = *message.body_as_OperationOverdue();
       if (ActiveJob* job = find_member(from, overdue.job_key(), message)) on_overdue(overdue, *job);
@@ -192,8 +196,11 @@ void Coordinator::on_rank_left(const Peer& from, const proto::ControlMessage& me
   const std::vector<uint32_t>& ranks = job->find(from.id)->ranks;
   if (std::find(ranks.begin(), ranks.end(), left.rank()) == ranks.end())
     return refused_.refuse(from, message.body_type(), job->terms.label());
-  job->ranks_left.insert(left.rank());
-  if (job->ranks_left.size() < job->terms.world_size) return await_leavers(*job);
+  job->leavers.add(left_rank_of(left));
+  if (job->leavers.count() < job->terms.world_size) {
+    job->leavers.tell_of(control_plane_, job->key, left.rank());
+    return await_leavers(*job);
+  }
   BRAID_LOG_INFO(LogFields{.job = job->terms.line()}, "job '{}': all ranks have left",
                  job->terms.name());
   (void)send_to_all(control_plane_, job->nodes, make_job_ended(job->key));
@@ -209,7 +216,7 @@ void Coordinator::on_not_left(uint64_t job_key) {
   const ActiveJob& late = active_.at(job_key);
   std::vector<uint32_t> staying;
   for (uint32_t rank = 0; rank < late.terms.world_size; ++rank) {
-    if (!late.ranks_left.contains(rank)) staying.push_back(rank);
+    if (!late.leavers.contains(rank)) staying.push_back(rank);
   }
   fail_active(job_key, make_status(StatusCode::DeadlineExceeded,
                                    "job '{}': rank {} has not left {} ms after the others: it ends",

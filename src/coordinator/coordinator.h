@@ -15,6 +15,7 @@
 #include "coordinator/forming_jobs.h"
 #include "coordinator/investigation.h"
 #include "coordinator/job_algorithms.h"
+#include "coordinator/job_leavers.h"
 #include "coordinator/plan_director.h"
 #include "coordinator/refused_senders.h"
 #include "loop/timer.h"
@@ -49,8 +50,8 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // JoinJob, JobReady, FailJob, RankLeft, OperationOverdue, OperationReport, and what is for a
-  // PlanDirector; false for any other message.
+  // JoinJob, JobReady, FailJob, RankLeft, LeaversAwaited, OperationOverdue, OperationReport, and
+  // what is for a PlanDirector; false for any other message.
   bool on_control_message(const Peer& from, const proto::ControlMessage& message);
   void on_peer_lost(const Peer& peer, const Status& reason);
   // The tuning of a job that this node coordinates; nothing for any other.
@@ -68,7 +69,7 @@ class Coordinator {
     std::vector<MemberNode> nodes;  // in ring order
     Algorithms algorithms;
     std::set<NodeId> nodes_ready;
-    std::set<uint32_t> ranks_left;
+    JobLeavers leavers;
     std::unique_ptr<Timer> deadline;  // for becoming ready; later, for leaving as others have
     std::unique_ptr<Investigation> investigation;
     std::unique_ptr<PlanDirector> planning;

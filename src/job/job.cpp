@@ -61,6 +61,18 @@ JobShare share_of(const TransferSettings& settings, const Membership& membership
   return {settings.streams, {settings.flows, settings.window_bytes, membership.weight}};
 }
 
+Status why_unknown(const std::string& job, const Peer& from) {
+  return make_status(StatusCode::Protocol,
+                     "job '{}': node '{}' is ready for an operation of unknown kind", job,
+                     from.name);
+}
+
+LeftRank left_rank(const Session& session, const MessageTable* messages) {
+  LeftRank left{session.rank(), session.leave_reason(), SentMessages()};
+  if (messages != nullptr) left.sent = messages->sent_by(session.local_rank());
+  return left;
+}
+
 // `room` ok: there is more than an honest node can have in flight.
 Status why_overrun(const std::string& job, const std::string& peer, const std::string& self,
                    const Status& room) {
@@ -139,9 +151,10 @@ Job::~Job() {
 }
 
 void Job::begin() {
-  auto tables = make_tables(services_, membership_, sessions_,
-                            {observer_, reach_, [this](const Status& status) { check(status); },
-                             [this](uint64_t now_ns) { polling_.on_operation(now_ns); }, numbers_});
+  auto tables =
+      make_tables(services_, membership_, sessions_,
+                  {observer_, reach_, coordinator_, [this](const Status& status) { check(status); },
+                   [this](uint64_t now_ns) { polling_.on_operation(now_ns); }, numbers_});
   if (!tables) return fail(tables.status());
   memory_ = std::move(tables->memory);
   operations_ = std::move(tables->operations);
@@ -255,11 +268,7 @@ void Job::on_node_ready(const Peer& from, const proto::OperationReady& ready) {
   const auto place = place_of_other(from);
   if (!place) return;
   const auto signature = signature_of(ready);
-  if (!signature) {
-    return fail(make_status(StatusCode::Protocol,
-                            "job '{}': node '{}' is ready for an operation of unknown kind",
-                            membership_.name, from.name));
-  }
+  if (!signature) return fail(why_unknown(name(), from));
   check(operations_->on_node_ready(*place, {membership_.key, ready.tensor(), ready.step()},
                                    *signature));
 }
@@ -348,7 +357,7 @@ void Job::on_session_left(Session& session) {
   forget(session);
   leavers_.push_back({session.local_rank(), session.leave_reason()});
   let_go_of_leavers();
-  auto message = make_rank_left(membership_.key, session.rank());
+  auto message = make_rank_left(membership_.key, left_rank(session, messages_.get()));
   check(services_.control_plane.send(coordinator_.id, message));
 }
 

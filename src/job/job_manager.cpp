@@ -9,6 +9,7 @@
 #include "job/client_body.h"
 #include "job/open_request.h"
 #include "job/rank_messages.h"
+#include "messages/rank_message.h"
 
 namespace braid {
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
@@ -205,6 +206,9 @@ bool JobManager::on_job_message(const Peer& from, const proto::ControlMessage& m
       if (Job* job = find_job_of(from, message.body_as_PollingSwitch()->job_key(), message))
         job->polling().on_switch(*message.body_as_PollingSwitch());
       return true;
+    case proto::ControlBody::RankHasLeft:
+      on_rank_has_left(from, message);
+      return true;
     case proto::ControlBody::OperationQuery:
       if (Job* job = find_job_of(from, message.body_as_OperationQuery()->job_key(), message))
         job->on_query(*message.body_as_OperationQuery());
@@ -212,6 +216,13 @@ bool JobManager::on_job_message(const Peer& from, const proto::ControlMessage& m
     default:
       return false;
   }
+}
+
+void JobManager::on_rank_has_left(const Peer& from, const proto::ControlMessage& message) {
+  const proto::RankLeft& left = *message.body_as_RankHasLeft()->left();
+  Job* job = find_job_of(from, left.job_key(), message);
+  if (job != nullptr && job->is_running())
+    job->check(job->messages().on_other_left(left_rank_of(left)));
 }
 
 void JobManager::on_job_start(const Peer& from, const proto::ControlMessage& message) {

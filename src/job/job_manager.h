@@ -97,6 +97,7 @@ class JobManager final : public ClientHandler, public ControlPlaneHandler {
   bool on_job_message(const Peer& from, const proto::ControlMessage& message);
   void on_operation_ready(const Peer& from, const proto::ControlMessage& message);
   void on_rank_message(const Peer& from, const proto::ControlMessage& message, uint64_t job_key);
+  void on_rank_has_left(const Peer& from, const proto::ControlMessage& message);
   void on_job_start(const Peer& from, const proto::ControlMessage& message);
   Result<Membership> check_job_start(const proto::JobStart& start) const;
   void begin_job(const Peer& from, Membership membership, std::vector<Session*> sessions);

@@ -56,6 +56,10 @@ std::unique_ptr<MessageTable> make_messages(const JobServices& services,
           },
           [&reach = hooks.reach](uint32_t place) { return reach.reach(place); },
           [&membership](uint32_t place) { return membership.nodes[place].peer.name; },
+          [&services, &membership, &coordinator = hooks.coordinator] {
+            auto message = make_leavers_awaited(membership.key);
+            return services.control_plane.send(coordinator.id, message);
+          },
           hooks.check});
 }
 

@@ -25,6 +25,7 @@ struct JobTables {
 struct JobTableHooks {
   OperationObserver& observer;
   NodeReach& reach;
+  const Peer& coordinator;
   std::function<void(const Status&)> check;           // an error ends the job
   std::function<void(uint64_t now_ns)> on_operation;  // an operation has ended
   std::shared_ptr<JobNumbers> numbers;

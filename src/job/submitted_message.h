@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "job/input_arenas.h"
-#include "operation/message_table.h"
+#include "operation/message_end.h"
 #include "proto/ring.h"
 
 namespace braid {

@@ -78,12 +78,6 @@ ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const S
   return finish_control_message(std::move(builder), body);
 }
 
-ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank) {
-  ControlBuffer builder;
-  const auto body = proto::CreateRankLeft(builder, job_key, rank);
-  return finish_control_message(std::move(builder), body);
-}
-
 ControlBuffer make_job_ended(uint64_t job_key) {
   ControlBuffer builder;
   const auto body = proto::CreateJobEnded(builder, job_key);

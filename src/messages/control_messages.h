@@ -60,7 +60,6 @@ ControlBuffer make_fail_job(uint64_t job_key, const std::string& name, const Sta
                             const JobOwner& owner = {});
 ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const Status& reason,
                               const JobOwner& owner = {});
-ControlBuffer make_rank_left(uint64_t job_key, uint32_t rank);
 ControlBuffer make_job_ended(uint64_t job_key);
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);
 ControlBuffer make_polling_switch(uint64_t job_key, bool polls, bool pays, double gain,

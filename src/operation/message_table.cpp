@@ -9,15 +9,6 @@
 #include "proto/ring.h"
 
 namespace braid {
-namespace {
-
-std::vector<uint32_t> first_blocks_of(const Ring& ring) {
-  std::vector<uint32_t> first = {0};
-  for (const uint32_t ranks : ring.ranks_of_node) first.push_back(first.back() + ranks);
-  return first;
-}
-
-}  // namespace
 
 MessageTable::MessageTable(const JobOnNode& job, std::shared_ptr<ResultMemory> memory,
                            MessageServices services)
@@ -25,28 +16,19 @@ MessageTable::MessageTable(const JobOnNode& job, std::shared_ptr<ResultMemory> m
       memory_(std::move(memory)),
       services_(std::move(services)),
       transfers_(job_, memory_),
-      first_blocks_(first_blocks_of(*job_.ring)),
+      places_(job_),
+      errors_(job_, places_, services_.name_of_node),
+      senders_(job_),
       mailboxes_(job_.local_ranks.size()),
-      leave_reasons_(job_.local_ranks.size()) {}
+      sent_(job_.local_ranks.size()) {}
 
 OperationKey MessageTable::key_of(const MessageName& name) const {
   return {job_.key, job_.hash.of(JobHash::Message, {name.from, name.to}), name.number};
 }
 
-uint32_t MessageTable::place_of(uint32_t rank) const {
-  const auto next = std::ranges::upper_bound(first_blocks_, job_.ring->block_of_rank[rank]);
-  return static_cast<uint32_t>(std::distance(first_blocks_.begin(), next) - 1);
-}
-
-std::optional<uint32_t> MessageTable::local_rank_of(uint32_t rank) const {
-  const auto found = std::ranges::lower_bound(job_.local_ranks, rank);
-  if (found == job_.local_ranks.end() || *found != rank) return std::nullopt;
-  return static_cast<uint32_t>(std::distance(job_.local_ranks.begin(), found));
-}
-
 Status MessageTable::send(const MessageEnd& end) {
   MessageName name{job_.local_ranks[end.local_rank], end.peer, 0};
-  name.number = next_numbers_[key_of(name).tensor]++;
+  name.number = sent_[end.local_rank][end.peer]++;
   const OperationKey key = key_of(name);
   Message& message = messages_[key];
   message.name = name;
@@ -55,7 +37,7 @@ Status MessageTable::send(const MessageEnd& end) {
   message.sender = end;
   tickets_.emplace(LocalTicket{end.local_rank, end.ticket}, key);
   ++unfinished_;
-  if (const auto receiver = local_rank_of(end.peer)) return arrive(key, message, *receiver);
+  if (const auto receiver = places_.local_rank_of(end.peer)) return arrive(key, message, *receiver);
   unoffered_.push_back(key);
   return unoffered_.size() == 1 ? offer_waiting() : Status::ok();
 }
@@ -64,7 +46,7 @@ Status MessageTable::send(const MessageEnd& end) {
 Status MessageTable::offer_waiting() {
   while (!unoffered_.empty()) {
     const Message& message = messages_.at(unoffered_.front());
-    const uint32_t place = place_of(message.name.to);
+    const uint32_t place = places_.place_of(message.name.to);
     if (!services_.reach(place)) break;
     BRAID_RETURN_IF_ERROR(services_.offer(place, {message.name, message.tag, message.bytes}));
     unoffered_.pop_front();
@@ -81,28 +63,28 @@ Status MessageTable::receive(const MessageEnd& end) {
     BRAID_RETURN_IF_ERROR(count_offered());
     return match(*key, ticket);
   }
-  const auto sender = end.peer == proto::kAnyRank ? std::nullopt : local_rank_of(end.peer);
-  if (!sender || !leave_reasons_[*sender]) return Status::ok();
-  return why_left(*sender, describe(end, false));
+  BRAID_RETURN_IF_ERROR(await_leavers(end.peer));
+  return senders_.may_send(end.peer, end.local_rank) ? Status::ok()
+                                                     : errors_.never_sent(end, senders_);
+}
+
+// A receive waits for what that rank sends.
+Status MessageTable::await_leavers(uint32_t sender) {
+  const bool is_here = sender != proto::kAnyRank && places_.local_rank_of(sender);
+  if (awaits_leavers_ || is_here || job_.ring->nodes == 1) return Status::ok();
+  awaits_leavers_ = true;
+  return services_.await_leavers();
 }
 
 Status MessageTable::on_offer(uint32_t place, const MessageOffer& offer) {
   const MessageName& name = offer.name;
-  const bool is_possible = name.from < job_.ring->world_size && place_of(name.from) == place &&
-                           offer.bytes <= kTensorBytesMax;
-  const auto receiver = local_rank_of(name.to);
-  if (!is_possible || !receiver) {
-    return make_status(StatusCode::Protocol,
-                       "job '{}': node '{}' offers a message of {} bytes from rank {} to rank {}, "
-                       "which cannot be",
-                       job_.name, services_.name_of_node(place), offer.bytes, name.from, name.to);
-  }
+  const bool is_possible = name.from < job_.ring->world_size &&
+                           places_.place_of(name.from) == place && offer.bytes <= kTensorBytesMax;
+  const auto receiver = places_.local_rank_of(name.to);
+  if (!is_possible || !receiver) return errors_.impossible(place, offer);
   const OperationKey key = key_of(name);
   const auto [position, is_new] = messages_.try_emplace(key);
-  if (!is_new) {
-    return make_status(StatusCode::Protocol, "job '{}': node '{}' offers a message twice",
-                       job_.name, services_.name_of_node(place));
-  }
+  if (!is_new) return errors_.offered_twice(place);
   Message& message = position->second;
   message.name = name;
   message.tag = offer.tag;
@@ -112,15 +94,28 @@ Status MessageTable::on_offer(uint32_t place, const MessageOffer& offer) {
 
 // At the receiver's node.
 Status MessageTable::arrive(const OperationKey& key, const Message& message, uint32_t local_rank) {
-  const auto ticket = mailboxes_[local_rank].add_letter({key, message.name.from, message.tag});
-  if (ticket) return match(key, {local_rank, *ticket});
-  if (leave_reasons_[local_rank]) {
-    return why_left(local_rank,
-                    fmt::format("the receive of {} bytes, tag {}, that {} has sent it",
-                                message.bytes, message.tag, describe_rank(message.name.from)));
+  const MessageName& name = message.name;
+  const bool is_last = senders_.on_message(name.from, local_rank);
+  const auto ticket = mailboxes_[local_rank].add_letter({key, name.from, message.tag});
+  if (ticket) {
+    BRAID_RETURN_IF_ERROR(match(key, {local_rank, *ticket}));
+  } else if (senders_.has_left(name.to)) {
+    return errors_.not_received({name, message.tag, message.bytes}, senders_);
+  } else {
+    ++offered_;
+    BRAID_RETURN_IF_ERROR(count_offered());
   }
-  ++offered_;
-  return count_offered();
+  return is_last ? check_receives_from(name.from) : Status::ok();
+}
+
+// Some of its messages will not come.
+Status MessageTable::check_receives_from(uint32_t rank) const {
+  for (const auto& [ticket, end] : receives_) {
+    if ((end.peer == rank || end.peer == proto::kAnyRank) &&
+        !senders_.may_send(end.peer, end.local_rank))
+      return errors_.never_sent(end, senders_);
+  }
+  return Status::ok();
 }
 
 Status MessageTable::count_offered() {
@@ -141,17 +136,10 @@ Status MessageTable::match(const OperationKey& key, LocalTicket ticket) {
   const auto receive = receives_.extract(ticket);
   message.receiver = receive.mapped();
   tickets_.emplace(ticket, key);
-  if (message.bytes != receive.mapped().bytes) {
-    return make_status(StatusCode::Mismatch,
-                       "job '{}': {} sends {} bytes with tag {} to {}, which expects {} bytes",
-                       job_.name, describe_rank(message.name.from), message.bytes, message.tag,
-                       describe_rank(message.name.to), receive.mapped().bytes);
-  }
+  if (message.bytes != receive.mapped().bytes)
+    return errors_.unlike({message.name, message.tag, message.bytes}, receive.mapped().bytes);
   const auto place = memory_->allocate(message.bytes);
-  if (!place) {
-    return place.status().with_context(fmt::format("job '{}': no room for the result of the {}",
-                                                   job_.name, describe(*message.receiver, false)));
-  }
+  if (!place) return errors_.no_room(place.status(), *message.receiver);
   message.result_offset = *place;
   message.state = State::Matched;
   placed_.push_back(key);
@@ -179,7 +167,7 @@ Status MessageTable::begin_receiving(const OperationKey& key, Message& message) 
     ++local_running_;
     return start(transfers_.within_node(key, message.bytes, message.sender->input, result));
   }
-  const uint32_t place = place_of(message.name.from);
+  const uint32_t place = places_.place_of(message.name.from);
   // The engine must know the message before its bytes may come.
   BRAID_RETURN_IF_ERROR(start(transfers_.from(place, key, message.bytes, result)));
   return services_.accept(place, message.name);
@@ -198,11 +186,8 @@ Status MessageTable::on_accept(uint32_t place, const MessageName& name) {
   const auto position = messages_.find(key);
   const bool is_ours = position != messages_.end() && position->second.sender &&
                        position->second.state == State::Offered;
-  if (!is_ours || place_of(name.to) != place || place == job_.ring->self) {
-    return make_status(StatusCode::Protocol,
-                       "job '{}': node '{}' accepts a message that was not offered to it",
-                       job_.name, services_.name_of_node(place));
-  }
+  if (!is_ours || places_.place_of(name.to) != place || place == job_.ring->self)
+    return errors_.not_offered(place);
   Message& message = position->second;
   message.state = State::Running;
   return start(transfers_.to(place, key, message.bytes, message.sender->input));
@@ -210,9 +195,7 @@ Status MessageTable::on_accept(uint32_t place, const MessageName& name) {
 
 Status MessageTable::on_memory(const Status& growth) {
   if (growth || placed_.empty()) return go_on();
-  const Message& message = messages_.at(placed_.front());
-  return growth.with_context(fmt::format("job '{}': no room for the result of the {}", job_.name,
-                                         describe(*message.receiver, false)));
+  return errors_.no_room(growth, *messages_.at(placed_.front()).receiver);
 }
 
 Status MessageTable::on_reached() { return offer_waiting(); }
@@ -236,7 +219,7 @@ void MessageTable::publish(const Message& message) {
                            uint32_t source) {
     if (!end) return;
     --unfinished_;
-    if (leave_reasons_[end->local_rank]) {
+    if (senders_.has_left(job_.local_ranks[end->local_rank])) {
       tickets_.erase({end->local_rank, end->ticket});
     } else if (MessageSink* const sink = services_.sinks[end->local_rank]; sink != nullptr) {
       sink->publish_message(end->ticket, offset, bytes, source);
@@ -278,24 +261,19 @@ void MessageTable::forget_if_over(Messages::iterator position) {
 }
 
 Status MessageTable::on_rank_left(uint32_t local_rank, const std::string& reason) {
-  leave_reasons_[local_rank] = reason;
   const uint32_t rank = job_.local_ranks[local_rank];
+  senders_.on_left(rank, reason, {});
   std::erase_if(receives_, [this, local_rank](const auto& receive) {
     if (receive.first.first != local_rank) return false;
     --unfinished_;
     return true;
   });
-  for (const auto& [ticket, end] : receives_) {
-    if (end.peer == rank) return why_left(local_rank, describe(end, false));
-  }
+  BRAID_RETURN_IF_ERROR(check_receives_from(rank));
   for (auto next = messages_.begin(); next != messages_.end();) {
     const auto current = next++;
     const Message& message = current->second;
-    if (message.name.to == rank && message.state == State::Offered) {
-      return why_left(local_rank,
-                      fmt::format("the receive of {} bytes, tag {}, that {} has sent it",
-                                  message.bytes, message.tag, describe_rank(message.name.from)));
-    }
+    if (message.name.to == rank && message.state == State::Offered)
+      return errors_.not_received({message.name, message.tag, message.bytes}, senders_);
     // A rank that has left gives back all results.
     for (const auto* const end : {&message.sender, &message.receiver}) {
       if (message.state == State::Ended && *end && (*end)->local_rank == local_rank)
@@ -307,11 +285,19 @@ Status MessageTable::on_rank_left(uint32_t local_rank, const std::string& reason
   return Status::ok();
 }
 
-Status MessageTable::why_left(uint32_t local_rank, const std::string& without) const {
-  const std::string& reason = *leave_reasons_[local_rank];
-  return make_status(StatusCode::JobFailed, "job '{}': {} left the job{} without {}", job_.name,
-                     describe_rank(job_.local_ranks[local_rank]),
-                     reason.empty() ? std::string() : fmt::format(" ({})", reason), without);
+Status MessageTable::on_other_left(const LeftRank& left) {
+  if (left.rank >= job_.ring->world_size || places_.local_rank_of(left.rank) || !left.sent ||
+      !senders_.on_left(left.rank, left.reason, *left.sent))
+    return Status::ok();
+  return check_receives_from(left.rank);
+}
+
+SentMessages MessageTable::sent_by(uint32_t local_rank) const {
+  SentMessages sent;
+  for (const auto& [rank, messages] : sent_[local_rank]) {
+    if (!places_.local_rank_of(rank)) sent.push_back({rank, messages});
+  }
+  return sent;
 }
 
 Status MessageTable::check_deadlines(uint64_t now_ns) {
@@ -321,7 +307,7 @@ Status MessageTable::check_deadlines(uint64_t now_ns) {
   const auto look = [&](const MessageEnd& end, bool is_send, const std::string& reason) {
     if (end.deadline_ns > now_ns || end.deadline_ns >= earliest_ns) return;
     earliest_ns = end.deadline_ns;
-    overdue = why_overdue(end, is_send, reason);
+    overdue = errors_.overdue(end, is_send, reason);
   };
   for (const auto& [ticket, end] : receives_) look(end, false, "no such message was sent");
   for (const auto& [key, message] : messages_) {
@@ -333,24 +319,6 @@ Status MessageTable::check_deadlines(uint64_t now_ns) {
   }
   is_overdue_ = !overdue;
   return overdue;
-}
-
-Status MessageTable::why_overdue(const MessageEnd& end, bool is_send,
-                                 const std::string& reason) const {
-  return make_status(StatusCode::DeadlineExceeded, "job '{}': the {} did not end within {} ms: {}",
-                     job_.name, describe(end, is_send), end.timeout_ms, reason);
-}
-
-std::string MessageTable::describe(const MessageEnd& end, bool is_send) const {
-  const std::string own = describe_rank(job_.local_ranks[end.local_rank]);
-  const std::string other =
-      end.peer == proto::kAnyRank ? std::string("any rank") : describe_rank(end.peer);
-  return fmt::format("{} of {} bytes, tag {}, {} {} {} {}", is_send ? "send" : "receive", end.bytes,
-                     end.tag, is_send ? "from" : "at", own, is_send ? "to" : "from", other);
-}
-
-std::string MessageTable::describe_rank(uint32_t rank) const {
-  return fmt::format("rank {} on node '{}'", rank, services_.name_of_node(place_of(rank)));
 }
 
 }  // namespace braid

@@ -14,23 +14,15 @@
 #include "ipc/user_quotas.h"
 #include "messages/rank_message.h"
 #include "operation/mailbox.h"
+#include "operation/message_end.h"
+#include "operation/message_errors.h"
+#include "operation/message_senders.h"
 #include "operation/message_transfers.h"
 #include "operation/operation_engines.h"
+#include "operation/rank_places.h"
 #include "operation/result_memory.h"
 
 namespace braid {
-
-// One end of a message, as a local rank submits it.
-struct MessageEnd {
-  uint32_t local_rank = 0;
-  uint64_t ticket = 0;
-  uint32_t peer = 0;  // the other rank; a receive's may be proto::kAnyRank
-  uint64_t tag = 0;
-  uint64_t bytes = 0;
-  const uint8_t* input = nullptr;  // a send's, mapped
-  uint64_t deadline_ns = 0;
-  uint32_t timeout_ms = 0;
-};
 
 // Where one local rank's messages end: its done ring. `source`: who has sent; of a send 0.
 class MessageSink {
@@ -51,6 +43,8 @@ struct MessageServices {
   // that, and on_reached() follows.
   std::function<bool(uint32_t place)> reach;
   std::function<std::string(uint32_t place)> name_of_node;
+  // From now on this node wants to hear of the ranks of other nodes that have left: once.
+  std::function<Status()> await_leavers;
   std::function<void(const Status&)> fail;  // the job ends
 };
 
@@ -96,6 +90,10 @@ class MessageTable final : public OperationEvents {
   Status release(uint32_t local_rank, uint64_t ticket);
   // `reason`: what it said, if anything.
   Status on_rank_left(uint32_t local_rank, const std::string& reason);
+  // A rank of another node.
+  Status on_other_left(const LeftRank& left);
+  // To ranks of other nodes, by a rank that leaves.
+  SentMessages sent_by(uint32_t local_rank) const;
   void drop_sink(uint32_t local_rank) { services_.sinks[local_rank] = nullptr; }
 
   // Why the job ends, if a deadline has passed: once.
@@ -124,10 +122,10 @@ class MessageTable final : public OperationEvents {
   };
 
   OperationKey key_of(const MessageName& name) const;
-  uint32_t place_of(uint32_t rank) const;
-  std::optional<uint32_t> local_rank_of(uint32_t rank) const;
   Status offer_waiting();
   Status arrive(const OperationKey& key, const Message& message, uint32_t local_rank);
+  Status await_leavers(uint32_t sender);
+  Status check_receives_from(uint32_t rank) const;
   Status match(const OperationKey& key, LocalTicket ticket);
   Status go_on();
   Status begin_receiving(const OperationKey& key, Message& message);
@@ -135,29 +133,27 @@ class MessageTable final : public OperationEvents {
   void publish(const Message& message);
   void forget_if_over(Messages::iterator position);
   Status count_offered();
-  Status why_left(uint32_t local_rank, const std::string& without) const;
-  Status why_overdue(const MessageEnd& end, bool is_send, const std::string& reason) const;
-  std::string describe(const MessageEnd& end, bool is_send) const;
-  std::string describe_rank(uint32_t rank) const;
 
   const JobOnNode& job_;
   const std::shared_ptr<ResultMemory> memory_;
   MessageServices services_;
   MessageTransfers transfers_;
-  const std::vector<uint32_t> first_blocks_;  // by place, and the end
+  const RankPlaces places_;
+  const MessageErrors errors_;
+  MessageSenders senders_;
   Messages messages_;
   std::unordered_map<LocalTicket, MessageEnd, LocalTicketHash> receives_;   // that wait
   std::unordered_map<LocalTicket, OperationKey, LocalTicketHash> tickets_;  // of messages
   std::vector<Mailbox> mailboxes_;                                          // by local rank
-  std::unordered_map<uint64_t, uint64_t> next_numbers_;                     // by tensor of the key
-  std::deque<OperationKey> unoffered_;                     // whose nodes are not reached yet
-  std::deque<OperationKey> placed_;                        // whose memory is not there yet
-  std::vector<std::optional<std::string>> leave_reasons_;  // by local rank: has it left, and why
+  std::vector<std::unordered_map<uint32_t, uint64_t>> sent_;  // by local rank: so many to a rank
+  std::deque<OperationKey> unoffered_;                        // whose nodes are not reached yet
+  std::deque<OperationKey> placed_;                           // whose memory is not there yet
   UserCharge charge_;
   size_t offered_ = 0;  // in all mailboxes
   size_t unfinished_ = 0;
   size_t local_running_ = 0;
   bool is_overdue_ = false;
+  bool awaits_leavers_ = false;
 };
 
 }  // namespace braid

@@ -130,6 +130,24 @@ else:
     ended(job, job.send(WORLD - 1, b"x" * 300, tag=5) if RANK == 0 else job.receive(0, 8))
 """
 
+# The last rank sends one message to rank 0 and leaves at once. Rank 0 receives it, and then waits for another one.
+# ARGUMENT: what the receives name. With "any", the ranks in between leave, too.
+RECEIVE_FROM_LEAVER = ENDED_FROM + """
+from braid import ANY_RANK
+source = ANY_RANK if ARGUMENT == "any" else WORLD - 1
+job = open_job()
+if RANK == 0:
+    assert ended_from(job, job.receive(source, 300, tag=6), WORLD - 1) == b"x" * 300
+    say("RECEIVED")
+    ended(job, job.receive(source, 400, tag=7))
+elif RANK == WORLD - 1:
+    job.send(0, b"x" * 300, tag=6)
+elif ARGUMENT == "one":
+    time.sleep(600)
+job.close()
+report(left=True)
+"""
+
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_rank_to_every_other_one(cluster_of, shape):
@@ -207,3 +225,19 @@ def test_a_rank_that_left_without_receiving_is_named(cluster_of, placed, tmp_pat
     error = trainers[0].error()
     expect_named(error, 2, f"node{placed[-1]}")
     assert "left the job" in error["text"] and "300 bytes, tag 5" in error["text"]
+
+
+@pytest.mark.parametrize("source", ["one", "any"])
+@pytest.mark.parametrize("placed", [[0, 1, 2], [0, 0, 1], [2, 1, 0], [0, 1, 1, 0]], ids=str)
+def test_a_receive_from_ranks_that_have_left_ends_at_once(cluster_of, placed, source):
+    """But what they have sent before is received. The job's deadline is an hour away."""
+    trainers = cluster_of(3, "collective.operation_timeout_ms=3600000").start(
+        RECEIVE_FROM_LEAVER, nodes=placed, argument=source
+    )
+    error = trainers[0].error()
+    assert error["error"] == "BRAID_ERROR_JOB_FAILED"
+    last = len(placed) - 1
+    leaver = "all other ranks" if source == "any" else f"rank {last} on node 'node{placed[-1]}'"
+    assert f"{leaver} left the job" in error["text"], error
+    assert f"receive of 400 bytes, tag 7, at rank 0 on node 'node{placed[0]}'" in error["text"], error
+    assert "RECEIVED" in trainers[0].output()

@@ -4,6 +4,7 @@
 
 #include "base/errors_testing.h"
 #include "coordinator/coordinator_testing.h"
+#include "messages/rank_message.h"
 
 namespace braid {
 namespace {
@@ -60,8 +61,9 @@ TEST_F(CoordinatorVerdictTest, WhatOthersSayAboutAJobIsDroppedAndCounted) {
   };
   expect_refused(d_, make_job_ready(key));
   expect_refused(d_, make_fail_job(key, "train", Status(StatusCode::Internal, "not mine")));
-  expect_refused(d_, make_rank_left(key, 0));
-  expect_refused(a_, make_rank_left(key, 2));  // b's
+  expect_refused(d_, make_rank_left(key, {0}));
+  expect_refused(a_, make_rank_left(key, {2}));  // b's
+  expect_refused(d_, make_leavers_awaited(key));
   expect_refused(d_, make_operation_overdue({key, 1, 1}, 1, "x"));
   expect_refused(d_, make_operation_report({key, 1, 1}, {}, ""));
   expect_refused(d_, make_set_registered({key, 1, 1, 1, 1}));
@@ -89,18 +91,47 @@ TEST_F(CoordinatorVerdictTest, WhatNodesKnowAboutTheirLinksIsToldWhereNoRankIsMi
 
 TEST_F(CoordinatorVerdictTest, AJobEndsWhenAllRanksHaveLeft) {
   const uint64_t key = run_job();
-  tell(a_, make_rank_left(key, 0));
-  tell(a_, make_rank_left(key, 0));
-  tell(a_, make_rank_left(key, 2));  // not its own
-  tell(d_, make_rank_left(key, 1));
-  tell(b_, make_rank_left(key, 2));
+  tell(a_, make_rank_left(key, {0}));
+  tell(a_, make_rank_left(key, {0}));
+  tell(a_, make_rank_left(key, {2}));  // not its own
+  tell(d_, make_rank_left(key, {1}));
+  tell(b_, make_rank_left(key, {2}));
   EXPECT_TRUE(control_plane_.sent.empty());
-  tell(a_, make_rank_left(key, 1));
+  tell(a_, make_rank_left(key, {1}));
   ASSERT_EQ(sent_to<proto::JobEnded>(a_).size(), 1u);
   ASSERT_EQ(sent_to<proto::JobEnded>(b_).size(), 1u);
   EXPECT_EQ(sent_to<proto::JobEnded>(b_)[0]->job_key(), key);
   control_plane_.sent.clear();
   tell(a_, make_fail_job(key, "train", Status(StatusCode::Internal, "too late")));
+  EXPECT_TRUE(control_plane_.sent.empty());
+}
+
+// Ranks 0 and 1 are on a, 2 is on b.
+TEST_F(CoordinatorVerdictTest, WhoWaitsForMessagesHearsOfRanksThatHaveLeft) {
+  const uint64_t key = run_job();
+  tell(a_, make_rank_left(key, {0, "its script ended", SentMessages{{1, 4}, {2, 3}}}));
+  EXPECT_TRUE(control_plane_.sent.empty()) << "nobody has asked";
+  for (int i = 0; i < 2; ++i) tell(b_, make_leavers_awaited(key));
+  tell(a_, make_leavers_awaited(key));
+  EXPECT_TRUE(sent_to<proto::RankHasLeft>(a_).empty()) << "of its own ranks";
+  const auto told = sent_to<proto::RankHasLeft>(b_);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0]->left()->job_key(), key);
+  const LeftRank left = left_rank_of(*told[0]->left());
+  EXPECT_EQ(left.rank, 0u);
+  EXPECT_EQ(left.reason, "its script ended");
+  EXPECT_EQ(left.sent, (SentMessages{{2, 3}}));
+  tell(b_, make_rank_left(key, {2, "", SentMessages()}));
+  ASSERT_EQ(sent_to<proto::RankHasLeft>(a_).size(), 1u);
+  EXPECT_EQ(left_rank_of(*sent_to<proto::RankHasLeft>(a_)[0]->left()).sent, SentMessages());
+  tell(a_, make_rank_left(key, {1}));
+  EXPECT_EQ(sent_to<proto::RankHasLeft>(b_).size(), 1u) << "all have left";
+}
+
+TEST_F(CoordinatorVerdictTest, NobodyHearsOfALeaverWhoseMessagesAreNotTold) {
+  const uint64_t key = run_job();
+  tell(b_, make_leavers_awaited(key));
+  tell(a_, make_rank_left(key, {0}));
   EXPECT_TRUE(control_plane_.sent.empty());
 }
 
@@ -216,8 +247,8 @@ TEST_F(CoordinatorVerdictTest, WhoStaysWhenOthersHaveLeftKeepsTheJobNotForEver) 
   say(b_, make_job_ready(key));
   run_rounds(3);  // while nobody has left there is no deadline
   EXPECT_TRUE(sent_to<proto::JobFailed>(a_).empty());
-  say(a_, make_rank_left(key, 0));
-  say(b_, make_rank_left(key, 2));
+  say(a_, make_rank_left(key, {0}));
+  say(b_, make_rank_left(key, {2}));
   run_until([&] { return !sent_to<proto::JobFailed>(a_).empty(); });
   EXPECT_TRUE(is_error(failure_of(a_), StatusCode::DeadlineExceeded, {"rank 1", "30 ms"}));
   EXPECT_EQ(failure_of(b_).message(), failure_of(a_).message());

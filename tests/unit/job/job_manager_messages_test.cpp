@@ -138,6 +138,30 @@ TEST_F(MessagesToOthersTest, AnotherNodesRanksAreNotOfferedByAMember) {
   EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::Protocol, {"node 'd'", "rank 1"}));
 }
 
+TEST_F(MessagesToOthersTest, AReceiveFromARankThatHasLeftEndsTheJob) {
+  start_job({4096});
+  submit(1, proto::SubmitKind::Receive, 2);
+  EXPECT_EQ(last_to<proto::LeaversAwaited>(b_).job_key(), kKey);
+  const LeftRank left{2, "its script ended", SentMessages()};
+  hear(d_, make_rank_has_left(kKey, left));
+  settle();
+  EXPECT_TRUE(sent_to_b<proto::FailJob>().empty()) << "not from the coordinator";
+  hear(b_, make_rank_has_left(kKey, left));
+  EXPECT_TRUE(is_error(failure_told_to_b(), StatusCode::JobFailed,
+                       {"rank 2 on node 'd' left the job (its script ended)",
+                        "receive of 16 bytes, tag 7", "rank 0 on node 'here'"}));
+}
+
+TEST_F(MessagesToOthersTest, ARankThatLeavesSaysWhatItHasSent) {
+  start_job({4096});
+  for (uint64_t ticket = 1; ticket <= 2; ++ticket) submit(ticket, proto::SubmitKind::Send, 2);
+  wait_for([&] { return control_plane_.sent_to<proto::MessageOffered>(d_.id).size() == 2; });
+  trainer_->leave();
+  const LeftRank left = left_rank_of(last_to<proto::RankLeft>(b_));
+  EXPECT_EQ(left.rank, 0u);
+  EXPECT_EQ(left.sent, (SentMessages{{2, 2}}));
+}
+
 TEST_F(MessagesToOthersTest, AMissedDeadlineNamesBothEnds) {
   start_job({4096});
   submit(1, proto::SubmitKind::Receive, 2, 1);

@@ -67,6 +67,10 @@ class MessageTableTest : public testing::LoopTest, public OperationEngines, publ
             },
             [this](uint32_t) { return is_reached_; },
             [](uint32_t place) { return std::string(1, static_cast<char>('a' + place)); },
+            [this] {
+              ++leavers_awaited_;
+              return Status::ok();
+            },
             [this](const Status& status) { failure_ = status; }});
   }
   void get_memory() {
@@ -127,6 +131,7 @@ class MessageTableTest : public testing::LoopTest, public OperationEngines, publ
   std::vector<OperationKey> others_retired_;
   Status failure_;
   bool is_reached_ = true;
+  int leavers_awaited_ = 0;
 };
 
 TEST_F(MessageTableTest, ASendIsOfferedAndGoesWhenItIsAccepted) {
@@ -297,6 +302,76 @@ TEST_F(MessageTableTest, WhatALeaverHasSentCounts) {
   finish();
   EXPECT_TRUE(published_.empty());
   EXPECT_EQ(table_->size(), 0u);
+}
+
+TEST_F(MessageTableTest, LeaversAreAwaitedOnceOneOfAnotherNodeMayBeWaitedFor) {
+  ASSERT_TRUE(table_->send(end(0, 1, 3, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(0, 2, 4, 7)).is_ok());
+  EXPECT_EQ(leavers_awaited_, 0) << "of this node";
+  ASSERT_TRUE(table_->on_offer(0, {{0, 4, 0}, 7, 64}).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 1, 0, 7)).is_ok());
+  EXPECT_EQ(leavers_awaited_, 0) << "it does not wait";
+  ASSERT_TRUE(table_->receive(end(1, 2, 0, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 3, proto::kAnyRank, 7)).is_ok());
+  EXPECT_EQ(leavers_awaited_, 1);
+}
+
+TEST_F(MessageTableTest, AReceiveFromARankThatLeftOnAnotherNodeEndsTheJob) {
+  ASSERT_TRUE(table_->receive(end(0, 2, 3, 7)).is_ok());
+  EXPECT_TRUE(table_->on_other_left({0, "", SentMessages()}).is_ok()) << "another one";
+  EXPECT_TRUE(is_error(table_->on_other_left({3, "its script ended", SentMessages()}),
+                       StatusCode::JobFailed,
+                       {"job 'train': rank 3 on node 'a' left the job (its script ended) without a "
+                        "message for the receive of 64 bytes, tag 7, at rank 1 on node 'b'"}));
+  EXPECT_EQ(table_->receive(end(0, 3, 0, 7)).code(), StatusCode::JobFailed) << "it left before";
+}
+
+TEST_F(MessageTableTest, WhatARankOfAnotherNodeHasSentBeforeItLeftIsReceived) {
+  ASSERT_TRUE(table_->receive(end(0, 2, 3, 7)).is_ok());
+  ASSERT_TRUE(table_->on_other_left({3, "", SentMessages{{1, 2}, {4, 1}}}).is_ok());
+  ASSERT_TRUE(table_->on_offer(0, {{3, 4, 0}, 7, 64}).is_ok()) << "for the other rank";
+  ASSERT_TRUE(table_->on_offer(0, {{3, 1, 0}, 8, 64}).is_ok()) << "with another tag";
+  ASSERT_TRUE(table_->on_offer(0, {{3, 1, 1}, 7, 64}).is_ok());
+  EXPECT_EQ(accepts_.size(), 1u);
+  ASSERT_TRUE(table_->receive(end(0, 3, 3, 8)).is_ok()) << "it has come already";
+  EXPECT_EQ(table_->receive(end(0, 4, 3, 7)).code(), StatusCode::JobFailed) << "there are no more";
+}
+
+TEST_F(MessageTableTest, TheLastMessageOfALeaverMayBeAnotherOneThanIsWaitedFor) {
+  ASSERT_TRUE(table_->receive(end(0, 2, 3, 7)).is_ok());
+  ASSERT_TRUE(table_->on_other_left({3, "", SentMessages{{1, 1}}}).is_ok());
+  EXPECT_TRUE(is_error(table_->on_offer(0, {{3, 1, 0}, 8, 64}), StatusCode::JobFailed,
+                       {"rank 3 on node 'a' left the job", "64 bytes, tag 7"}));
+}
+
+TEST_F(MessageTableTest, AReceiveFromAnyRankWaitsUntilNoneIsLeft) {
+  ASSERT_TRUE(table_->receive(end(0, 2, proto::kAnyRank, 7)).is_ok());
+  ASSERT_TRUE(table_->on_other_left({0, "", SentMessages()}).is_ok());
+  ASSERT_TRUE(table_->on_other_left({0, "", SentMessages()}).is_ok()) << "told twice";
+  ASSERT_TRUE(table_->on_rank_left(1, "").is_ok());
+  ASSERT_TRUE(table_->on_other_left({2, "", SentMessages{{1, 1}}}).is_ok());
+  ASSERT_TRUE(table_->on_other_left({3, "", SentMessages()}).is_ok());
+  EXPECT_TRUE(is_error(table_->on_offer(2, {{2, 1, 0}, 8, 64}), StatusCode::JobFailed,
+                       {"job 'train': all other ranks left the job without a message for the "
+                        "receive of 64 bytes, tag 7, at rank 1 on node 'b' from any rank"}));
+}
+
+TEST_F(MessageTableTest, WhatIsSaidOfRanksThatLeftIsChecked) {
+  ASSERT_TRUE(table_->receive(end(0, 2, 4, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(0, 3, 3, 7)).is_ok());
+  EXPECT_TRUE(table_->on_other_left({4, "", SentMessages()}).is_ok()) << "one of this node";
+  EXPECT_TRUE(table_->on_other_left({77, "", SentMessages()}).is_ok()) << "no rank";
+  EXPECT_TRUE(table_->on_other_left({3, "", {}}).is_ok()) << "its messages are not told";
+}
+
+TEST_F(MessageTableTest, WhatALeaverHasSentToOtherNodesIsCounted) {
+  ASSERT_TRUE(table_->send(end(0, 1, 4, 7)).is_ok());
+  EXPECT_TRUE(table_->sent_by(0).empty());
+  is_reached_ = false;
+  for (uint64_t ticket = 2; ticket <= 3; ++ticket)
+    ASSERT_TRUE(table_->send(end(0, ticket, 2, 7)).is_ok());
+  EXPECT_EQ(table_->sent_by(0), (SentMessages{{2, 2}}));
+  EXPECT_TRUE(table_->sent_by(1).empty());
 }
 
 TEST_F(MessageTableTest, TooManyMessagesThatNobodyReceivesEndTheJob) {
