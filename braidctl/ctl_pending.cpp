@@ -43,6 +43,35 @@ std::string missing_cell(const PendingOperation& operation) {
   return cell;
 }
 
+std::string rank_cell(int64_t rank, const std::string& node) {
+  if (rank == WaitingMessage::kAnyRank) return "any";
+  return node.empty() ? std::to_string(rank) : fmt::format("{} on {}", rank, printable(node));
+}
+
+// Empty: there are none.
+std::string messages_table(const JobFacts& facts) {
+  const std::vector<WaitingMessage> messages = waiting_messages(facts);
+  if (messages.empty()) return {};
+  std::vector<std::vector<std::string>> rows = {
+      {"WAITS", "END", "RANK", "PEER", "TAG", "BYTES", "WAITS FOR"}};
+  for (const WaitingMessage& one : messages) {
+    rows.push_back({format_time(to_seconds(one.since_ns)), printable(one.end),
+                    rank_cell(one.rank, one.node), rank_cell(one.peer, one.peer_node),
+                    std::to_string(one.tag), format_amount(one.bytes),
+                    one.is_on_its_way   ? "its bytes"
+                    : one.end == "send" ? "the receive"
+                                        : "the send"});
+  }
+  uint64_t pending = 0;
+  for (const NodeFacts& node : facts.nodes) pending += node.messages_pending;
+  std::string title = fmt::format(
+      "job '{}': {} pending", printable(facts.job),
+      pending == 1 ? "1 end of a message is" : fmt::format("{} ends of messages are", pending));
+  if (pending > messages.size())
+    title += fmt::format("; the oldest {} that nodes tell of", messages.size());
+  return title + "\n\n" + render_table(rows);
+}
+
 }  // namespace
 
 CLI::App* add_pending_command(CLI::App& app, PendingCommand& command) {
@@ -75,7 +104,9 @@ Result<CommandOutput> run_pending(const DaemonSource& daemon, const PendingComma
 
 std::string pending_table(const JobFacts& facts, const std::vector<PendingOperation>& operations) {
   const std::string job = printable(facts.job);
-  if (operations.empty()) return fmt::format("job '{}': no operation is pending\n", job);
+  const std::string messages = messages_table(facts);
+  if (operations.empty())
+    return messages.empty() ? fmt::format("job '{}': no operation is pending\n", job) : messages;
   uint64_t pending = operations.size();
   for (const NodeFacts& node : facts.nodes) pending = std::max(pending, node.operations_pending);
   std::vector<std::vector<std::string>> rows = {
@@ -90,7 +121,7 @@ std::string pending_table(const JobFacts& facts, const std::vector<PendingOperat
                   pending == 1 ? "1 operation is" : fmt::format("{} operations are", pending));
   if (pending > operations.size())
     title += fmt::format("; the oldest {} that nodes tell of", operations.size());
-  return title + "\n\n" + render_table(rows);
+  return title + "\n\n" + render_table(rows) + (messages.empty() ? "" : "\n" + messages);
 }
 
 }  // namespace braid

@@ -155,6 +155,8 @@ class Samples {
     add_seconds(Metric::JobOperationSeconds, job.run_ns, {job.name, "run"});
     add(Metric::JobResultMemory, job.result_memory_bytes, labels);
     add(Metric::JobArenaMemory, job.arena_memory_bytes, labels);
+    add_messages(job.name, "sent", job.sends);
+    add_messages(job.name, "received", job.receives);
     add_work(job);
     if (!job.plan && job.steps == 0) return;
     add(Metric::JobSteps, job.steps, labels);
@@ -166,6 +168,14 @@ class Samples {
       add_seconds(Metric::JobRankWaitSeconds, times.wait_ns, own);
     }
     if (job.plan) add_plan(*job.plan, labels);
+  }
+
+  void add_messages(const std::string& job, const std::string& direction,
+                    const JobTotals::MessageEnds& ends) {
+    const std::vector<std::string> labels = {job, direction};
+    add(Metric::JobMessages, ends.ended, labels);
+    add(Metric::JobMessageBytes, ends.bytes, labels);
+    add(Metric::JobMessagesPending, ends.pending, labels);
   }
 
   void add_plan(const JobTotals::Plan& plan, const std::vector<std::string>& labels) {

@@ -13,6 +13,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::NotFinite, rank, step
                                                 last_step, first_tensor)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Pending, tensor, step, collective,
                                                 tensors, bytes, since_ns, is_on_its_way, submitted)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Message, is_send, rank, peer, tag, bytes,
+                                                since_ns, is_on_its_way)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Ended, tensor, step)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Operation, tensor, step, collective,
                                                 ended_ago_ns, wait_ns)
@@ -24,13 +26,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Work, rank, work, tol
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Flow, peer, io_loop, flow, rail, state,
                                                 bytes_sent, bytes_per_second, failures, error,
                                                 failed_ago_ns, replaced_ago_ns)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts, node, at_ns, world_size, epoch, address,
-                                                ranks, pids, planned_bytes, planner,
-                                                last_step_ago_ns, steps, not_finite,
-                                                operations_pending, pending, ended, operations,
-                                                work, held, collectives, job_bytes,
-                                                other_jobs_bytes, rails, rails_down, flows, gpus,
-                                                processor_ns, processor_wait_ns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
+    NodeFacts, node, at_ns, world_size, epoch, address, ranks, pids, planned_bytes, planner,
+    last_step_ago_ns, steps, not_finite, operations_pending, pending, messages_pending, messages,
+    ended, operations, work, held, collectives, job_bytes, other_jobs_bytes, rails, rails_down,
+    flows, gpus, processor_ns, processor_wait_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobFacts, job, nodes, missing)
 
 namespace {

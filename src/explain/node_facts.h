@@ -44,6 +44,19 @@ struct NodeFacts {
     bool is_on_its_way = false;       // this node waits for no other one to be ready
     std::vector<uint32_t> submitted;  // ranks of this node that have submitted all of it
   };
+  // One end of a message between two ranks, a send or a receive of a rank of this node, that has
+  // not ended.
+  struct Message {
+    static constexpr int64_t kAnyRank = -1;
+
+    bool is_send = false;
+    uint32_t rank = 0;
+    int64_t peer = kAnyRank;  // the other rank; a receive may take messages of any
+    uint64_t tag = 0;
+    uint64_t bytes = 0;
+    uint64_t since_ns = 0;
+    bool is_on_its_way = false;  // the other end is there, too
+  };
   // One that has ended on this node.
   struct Ended {
     std::string tensor;
@@ -110,6 +123,8 @@ struct NodeFacts {
   std::vector<NotFinite> not_finite;
   uint64_t operations_pending = 0;
   std::vector<Pending> pending;       // the oldest of them
+  uint64_t messages_pending = 0;      // ends of messages
+  std::vector<Message> messages;      // the oldest of them
   std::vector<Ended> ended;           // the latest
   std::vector<Operation> operations;  // the latest, of a job without planned tensors
   std::vector<Work> work;

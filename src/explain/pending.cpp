@@ -17,6 +17,8 @@ namespace braid {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PendingOperation::Rank, rank, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PendingOperation, tensor, step, collective, tensors, bytes,
                                    since_ns, submitted, missing, unknown)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(WaitingMessage, end, rank, node, peer, peer_node, tag, bytes,
+                                   since_ns, is_on_its_way)
 
 namespace {
 
@@ -110,6 +112,35 @@ std::vector<PendingOperation> pending_operations(const JobFacts& facts) {
   return list;
 }
 
+std::vector<WaitingMessage> waiting_messages(const JobFacts& facts) {
+  std::map<int64_t, std::string> nodes;  // by rank
+  for (const NodeFacts& node : facts.nodes) {
+    for (const uint32_t rank : node.ranks) nodes[rank] = node.node;
+  }
+  std::vector<WaitingMessage> list;
+  for (const NodeFacts& node : facts.nodes) {
+    for (const NodeFacts::Message& one : node.messages) {
+      const auto peer = nodes.find(one.peer);
+      list.push_back({one.is_send ? "send" : "receive", one.rank, node.node, one.peer,
+                      peer == nodes.end() ? std::string() : peer->second, one.tag, one.bytes,
+                      one.since_ns, one.is_on_its_way});
+    }
+  }
+  std::ranges::stable_sort(list, std::ranges::greater(), &WaitingMessage::since_ns);
+  return list;
+}
+
+std::string describe_message(const WaitingMessage& message) {
+  const bool is_send = message.end == "send";
+  const std::string peer = message.peer == WaitingMessage::kAnyRank ? std::string("any rank")
+                           : message.peer_node.empty()
+                               ? fmt::format("rank {}", message.peer)
+                               : fmt::format("rank {} on {}", message.peer, message.peer_node);
+  return fmt::format("{} of {} {} rank {} on {} {} {}, tag {}", message.end,
+                     format_amount(message.bytes), is_send ? "from" : "at", message.rank,
+                     message.node, is_send ? "to" : "from", peer, message.tag);
+}
+
 std::string describe_operation(const PendingOperation& operation) {
   const std::string others =
       operation.tensors > 1 ? fmt::format(" and {} more", operation.tensors - 1) : std::string();
@@ -133,15 +164,19 @@ std::string describe_missing_ranks(const std::vector<PendingOperation::Rank>& mi
 
 std::string pending_json(const JobFacts& facts, const std::vector<PendingOperation>& operations) {
   uint64_t pending = 0;
+  uint64_t messages = 0;
   uint32_t world_size = 0;
   for (const NodeFacts& node : facts.nodes) {
     pending = std::max(pending, node.operations_pending);
+    messages += node.messages_pending;
     world_size = std::max(world_size, node.world_size);
   }
   return nlohmann::ordered_json({{"job", facts.job},
                                  {"world_size", world_size},
                                  {"operations_pending", pending},
                                  {"operations", nlohmann::json(operations)},
+                                 {"messages_pending", messages},
+                                 {"messages", nlohmann::json(waiting_messages(facts))},
                                  {"nodes_missing", facts.missing}})
       .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -181,6 +181,11 @@ void add_late_in_turns(const Evidence& evidence,
 // What a job with pending operations waits for.
 std::string pending_text(const JobFacts& facts, uint64_t pending) {
   const std::vector<PendingOperation> operations = pending_operations(facts);
+  const std::vector<WaitingMessage> messages = waiting_messages(facts);
+  if (operations.empty() && !messages.empty()) {
+    return fmt::format("the {} has waited for {}", describe_message(messages.front()),
+                       format_time(to_seconds(messages.front().since_ns)));
+  }
   if (operations.empty()) {
     return fmt::format("{} operations wait, so some rank has not submitted what the others have",
                        pending);
@@ -201,7 +206,7 @@ void find_stall(const Evidence& evidence, Findings& findings) {
   uint64_t pending = 0;
   for (const NodeFacts& node : evidence.after.nodes) {
     ago = std::min(ago, to_seconds(node.last_step_ago_ns));
-    pending += node.operations_pending;
+    pending += node.operations_pending + node.messages_pending;
   }
   if (ago < kStalledSeconds || ago < kStalledSteps * evidence.step_seconds) return;
   Finding finding{Cause::Stalled, {}, {}, ago, {}, {}};

@@ -233,7 +233,7 @@ void Job::on_submit(Submission submission, uint64_t plan_set) {
 }
 
 void Job::on_message_end(MessageEnd end, proto::SubmitKind kind) {
-  end.deadline_ns = services_.clock.now_ns() + uint64_t{end.timeout_ms} * 1'000'000;
+  end.begin_at(services_.clock.now_ns());
   check(kind == proto::SubmitKind::Send ? messages_->send(end) : messages_->receive(end));
   watch_deadlines();
 }

@@ -83,7 +83,7 @@ class Job final {
   void on_submit(Submission submission, uint64_t plan_set);
   void on_message_end(MessageEnd end, proto::SubmitKind kind);
   OperationTable& operation_table() { return *operations_; }
-  MessageTable& messages() { return *messages_; }
+  MessageTable& messages() const { return *messages_; }  // where there are operations
   // Its trainers' registrations go one after the other, and in pieces: all of the tensors are
   // checked, then the planned ones, if there are any, are added, then all are added. So do those
   // that are taken out again.

@@ -60,7 +60,10 @@ std::unique_ptr<MessageTable> make_messages(const JobServices& services,
             auto message = make_leavers_awaited(membership.key);
             return services.control_plane.send(coordinator.id, message);
           },
-          hooks.check});
+          hooks.check,
+          hooks.numbers,
+          services.engines.timeline(),
+          [&services] { return services.clock.now_ns(); }});
 }
 
 }  // namespace

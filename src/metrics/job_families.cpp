@@ -35,6 +35,30 @@ std::vector<MetricInfo> job_operation_infos() {
   };
 }
 
+std::vector<MetricInfo> job_message_infos() {
+  return {
+      {Metric::JobMessages,
+       "braid_job_messages_total",
+       true,
+       {"training_job", "direction"},
+       {},
+       "Messages between two ranks of the job that ranks of this node have sent or received."},
+      {Metric::JobMessageBytes,
+       "braid_job_message_bytes_total",
+       true,
+       {"training_job", "direction"},
+       {},
+       "Bytes of the messages that ranks of this node have sent or received."},
+      {Metric::JobMessagesPending,
+       "braid_job_messages_pending",
+       false,
+       {"training_job", "direction"},
+       {},
+       "Sends (sent) and receives (received) of this node's ranks that have not ended. braidctl "
+       "pending says whom each of them waits for."},
+  };
+}
+
 std::vector<MetricInfo> job_step_infos() {
   return {
       {Metric::JobSteps,
@@ -176,8 +200,8 @@ std::vector<MetricInfo> job_memory_infos() {
 
 std::vector<MetricInfo> job_infos() {
   std::vector<MetricInfo> all;
-  for (const auto& infos : {job_operation_infos(), job_step_infos(), job_plan_infos(),
-                            job_work_infos(), job_memory_infos()})
+  for (const auto& infos : {job_operation_infos(), job_message_infos(), job_step_infos(),
+                            job_plan_infos(), job_work_infos(), job_memory_infos()})
     all.insert(all.end(), infos.begin(), infos.end());
   return all;
 }

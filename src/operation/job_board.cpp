@@ -8,6 +8,11 @@
 namespace braid {
 namespace {
 
+void add_ended(JobTotals::MessageEnds& totals, const JobNumbers::MessageEnds& ends) {
+  totals.ended += ends.ended.get();
+  totals.bytes += ends.bytes.get();
+}
+
 // What stays when the job has ended.
 void add_done(JobTotals& totals, const JobNumbers& job) {
   totals.operations += job.operations.get();
@@ -18,6 +23,8 @@ void add_done(JobTotals& totals, const JobNumbers& job) {
   totals.steps += job.steps.get();
   totals.step_ns += job.step_ns.get();
   totals.exposed_ns += job.exposed_ns.get();
+  add_ended(totals.sends, job.sends);
+  add_ended(totals.receives, job.receives);
   for (const JobNumbers::Rank& rank : job.ranks) {
     JobTotals::Rank& own = totals.ranks[rank.rank];
     own.late_ns += rank.late_ns.get();
@@ -27,6 +34,8 @@ void add_done(JobTotals& totals, const JobNumbers& job) {
 
 void add_present(JobTotals& totals, const JobNumbers& job) {
   totals.operations_pending += job.operations_pending.get();
+  totals.sends.pending += job.sends.pending.get();
+  totals.receives.pending += job.receives.pending.get();
   totals.result_memory_bytes += job.result_memory_bytes.get();
   totals.arena_memory_bytes += job.arena_memory_bytes.get();
   for (const JobNumbers::Rank& rank : job.ranks) totals.ranks[rank.rank].pid = rank.pid.get();

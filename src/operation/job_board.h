@@ -31,6 +31,12 @@ struct JobTotals {
     bool is_tuning = false;
   };
 
+  struct MessageEnds {
+    uint64_t ended = 0;
+    uint64_t bytes = 0;
+    uint64_t pending = 0;
+  };
+
   std::string name;
   uint64_t operations = 0;
   uint64_t operation_bytes = 0;
@@ -40,6 +46,8 @@ struct JobTotals {
   uint64_t steps = 0;
   uint64_t step_ns = 0;
   uint64_t exposed_ns = 0;
+  MessageEnds sends;
+  MessageEnds receives;
   std::map<uint32_t, Rank> ranks;
   uint64_t operations_pending = 0;
   uint64_t result_memory_bytes = 0;

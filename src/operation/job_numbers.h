@@ -24,6 +24,13 @@ struct JobNumbers {
     SharedNumber wait_ns;  // from its last gradient to the step's last result
   };
 
+  // Ends of messages that ranks of this node have submitted: their sends, or their receives.
+  struct MessageEnds {
+    SharedNumber ended;  // well; it only grows, as the next one
+    SharedNumber bytes;  // of these messages
+    SharedNumber pending;
+  };
+
   // `local_ranks`: ascending.
   explicit JobNumbers(std::string job_name = {}, const std::vector<uint32_t>& local_ranks = {})
       : name(std::move(job_name)), ranks(local_ranks.size()) {
@@ -48,6 +55,9 @@ struct JobNumbers {
   SharedNumber step_ns;
   SharedNumber exposed_ns;
   std::vector<Rank> ranks;  // by local rank
+
+  MessageEnds sends;
+  MessageEnds receives;
 
   SharedNumber operations_pending;
   SharedNumber result_memory_bytes;

@@ -13,8 +13,14 @@ struct MessageEnd {
   uint64_t tag = 0;
   uint64_t bytes = 0;
   const uint8_t* input = nullptr;  // a send's, mapped
+  uint64_t submitted_ns = 0;
   uint64_t deadline_ns = 0;
   uint32_t timeout_ms = 0;
+
+  void begin_at(uint64_t now_ns) {
+    submitted_ns = now_ns;
+    deadline_ns = now_ns + uint64_t{timeout_ms} * 1'000'000;
+  }
 };
 
 }  // namespace braid

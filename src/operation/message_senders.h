@@ -29,6 +29,8 @@ class MessageSenders {
   bool has_left(uint32_t rank) const { return left_.contains(rank); }
   // In its own words, if it gave any.
   const std::string& reason(uint32_t rank) const { return left_.at(rank).reason; }
+  // How many messages have come.
+  uint64_t come_from(uint32_t rank, uint32_t local_rank) const;
   // proto::kAnyRank: any but the receiver itself.
   bool may_send(uint32_t rank, uint32_t local_rank) const;
 
@@ -38,7 +40,6 @@ class MessageSenders {
     std::vector<uint64_t> sent;  // by local rank
   };
 
-  uint64_t come_from(uint32_t rank, uint32_t local_rank) const;
   static uint64_t pair_of(uint32_t rank, uint32_t local_rank) {
     return uint64_t{rank} << 32 | local_rank;
   }

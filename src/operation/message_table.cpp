@@ -2,7 +2,6 @@
 #include "operation/message_table.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -16,6 +15,7 @@ MessageTable::MessageTable(const JobOnNode& job, std::shared_ptr<ResultMemory> m
       memory_(std::move(memory)),
       services_(std::move(services)),
       transfers_(job_, memory_),
+      log_(services_.numbers, services_.timeline),
       places_(job_),
       errors_(job_, places_, services_.name_of_node),
       senders_(job_),
@@ -36,7 +36,7 @@ Status MessageTable::send(const MessageEnd& end) {
   message.bytes = end.bytes;
   message.sender = end;
   tickets_.emplace(LocalTicket{end.local_rank, end.ticket}, key);
-  ++unfinished_;
+  log_.on_submit(true);
   if (const auto receiver = places_.local_rank_of(end.peer)) return arrive(key, message, *receiver);
   unoffered_.push_back(key);
   return unoffered_.size() == 1 ? offer_waiting() : Status::ok();
@@ -48,7 +48,7 @@ Status MessageTable::offer_waiting() {
     const Message& message = messages_.at(unoffered_.front());
     const uint32_t place = places_.place_of(message.name.to);
     if (!services_.reach(place)) break;
-    BRAID_RETURN_IF_ERROR(services_.offer(place, {message.name, message.tag, message.bytes}));
+    BRAID_RETURN_IF_ERROR(services_.offer(place, message.offer()));
     unoffered_.pop_front();
   }
   return Status::ok();
@@ -57,7 +57,7 @@ Status MessageTable::offer_waiting() {
 Status MessageTable::receive(const MessageEnd& end) {
   const LocalTicket ticket{end.local_rank, end.ticket};
   receives_.emplace(ticket, end);
-  ++unfinished_;
+  log_.on_submit(false);
   if (const auto key = mailboxes_[end.local_rank].add_receive({end.ticket, end.peer, end.tag})) {
     --offered_;
     BRAID_RETURN_IF_ERROR(count_offered());
@@ -137,7 +137,7 @@ Status MessageTable::match(const OperationKey& key, LocalTicket ticket) {
   message.receiver = receive.mapped();
   tickets_.emplace(ticket, key);
   if (message.bytes != receive.mapped().bytes)
-    return errors_.unlike({message.name, message.tag, message.bytes}, receive.mapped().bytes);
+    return errors_.unlike(message.offer(), receive.mapped().bytes);
   const auto place = memory_->allocate(message.bytes);
   if (!place) return errors_.no_room(place.status(), *message.receiver);
   message.result_offset = *place;
@@ -161,19 +161,21 @@ Status MessageTable::go_on() {
 }
 
 Status MessageTable::begin_receiving(const OperationKey& key, Message& message) {
-  message.state = State::Running;
   uint8_t* const result = memory_->data() + *message.result_offset;
   if (message.sender) {
     ++local_running_;
-    return start(transfers_.within_node(key, message.bytes, message.sender->input, result));
+    return start(message,
+                 transfers_.within_node(key, message.bytes, message.sender->input, result));
   }
   const uint32_t place = places_.place_of(message.name.from);
   // The engine must know the message before its bytes may come.
-  BRAID_RETURN_IF_ERROR(start(transfers_.from(place, key, message.bytes, result)));
+  BRAID_RETURN_IF_ERROR(start(message, transfers_.from(place, key, message.bytes, result)));
   return services_.accept(place, message.name);
 }
 
-Status MessageTable::start(Operation operation) {
+Status MessageTable::start(Message& message, Operation operation) {
+  message.state = State::Running;
+  message.went_ns = services_.now_ns();
   const OperationKey key = operation.key;
   if (services_.engines.start(std::move(operation)) && services_.engines.go(key))
     return Status::ok();
@@ -189,8 +191,7 @@ Status MessageTable::on_accept(uint32_t place, const MessageName& name) {
   if (!is_ours || places_.place_of(name.to) != place || place == job_.ring->self)
     return errors_.not_offered(place);
   Message& message = position->second;
-  message.state = State::Running;
-  return start(transfers_.to(place, key, message.bytes, message.sender->input));
+  return start(message, transfers_.to(place, key, message.bytes, message.sender->input));
 }
 
 Status MessageTable::on_memory(const Status& growth) {
@@ -208,6 +209,7 @@ void MessageTable::on_done(const OperationKey& key) {
   message.state = State::Ended;
   const bool was_local = message.sender && message.receiver;
   if (was_local) --local_running_;
+  log_.record(key, message, services_.now_ns());
   publish(message);
   forget_if_over(position);
   if (!was_local) return;
@@ -215,10 +217,10 @@ void MessageTable::on_done(const OperationKey& key) {
 }
 
 void MessageTable::publish(const Message& message) {
-  const auto tell = [this](const std::optional<MessageEnd>& end, uint64_t offset, uint64_t bytes,
-                           uint32_t source) {
+  const auto tell = [&](const std::optional<MessageEnd>& end, uint64_t offset, uint64_t bytes,
+                        uint32_t source) {
     if (!end) return;
-    --unfinished_;
+    log_.on_end(&end == &message.sender, message.bytes);
     if (senders_.has_left(job_.local_ranks[end->local_rank])) {
       tickets_.erase({end->local_rank, end->ticket});
     } else if (MessageSink* const sink = services_.sinks[end->local_rank]; sink != nullptr) {
@@ -265,7 +267,7 @@ Status MessageTable::on_rank_left(uint32_t local_rank, const std::string& reason
   senders_.on_left(rank, reason, {});
   std::erase_if(receives_, [this, local_rank](const auto& receive) {
     if (receive.first.first != local_rank) return false;
-    --unfinished_;
+    log_.on_given_up();
     return true;
   });
   BRAID_RETURN_IF_ERROR(check_receives_from(rank));
@@ -273,7 +275,7 @@ Status MessageTable::on_rank_left(uint32_t local_rank, const std::string& reason
     const auto current = next++;
     const Message& message = current->second;
     if (message.name.to == rank && message.state == State::Offered)
-      return errors_.not_received({message.name, message.tag, message.bytes}, senders_);
+      return errors_.not_received(message.offer(), senders_);
     // A rank that has left gives back all results.
     for (const auto* const end : {&message.sender, &message.receiver}) {
       if (message.state == State::Ended && *end && (*end)->local_rank == local_rank)
@@ -304,21 +306,49 @@ Status MessageTable::check_deadlines(uint64_t now_ns) {
   if (is_overdue_) return Status::ok();
   Status overdue;
   uint64_t earliest_ns = UINT64_MAX;
-  const auto look = [&](const MessageEnd& end, bool is_send, const std::string& reason) {
+  for_each_pending([&](const MessageEnd& end, bool is_send, bool has_other_end) {
     if (end.deadline_ns > now_ns || end.deadline_ns >= earliest_ns) return;
     earliest_ns = end.deadline_ns;
-    overdue = errors_.overdue(end, is_send, reason);
-  };
-  for (const auto& [ticket, end] : receives_) look(end, false, "no such message was sent");
+    overdue = errors_.overdue(end, is_send,
+                              has_other_end ? "it is on its way"
+                              : is_send     ? "it was not received"
+                                            : "no such message was sent");
+  });
+  is_overdue_ = !overdue;
+  return overdue;
+}
+
+std::vector<PendingMessage> MessageTable::pending() const {
+  std::vector<PendingMessage> all;
+  for_each_pending([&](const MessageEnd& end, bool is_send, bool has_other_end) {
+    all.push_back({is_send, job_.local_ranks[end.local_rank], end.peer, end.tag, end.bytes,
+                   end.submitted_ns, has_other_end});
+  });
+  return all;
+}
+
+std::vector<TimelineEvent> MessageTable::unfinished_spans() {
+  std::vector<TimelineEvent> spans;
+  for (const auto& [ticket, end] : receives_) {
+    const MessageName name{end.peer, job_.local_ranks[end.local_rank],
+                           senders_.come_from(end.peer, end.local_rank)};
+    spans.push_back(log_.span_of(key_of(name), name, end.submitted_ns, 0));
+  }
+  for (const auto& [key, message] : messages_) {
+    if (message.state != State::Ended && (message.sender || message.receiver))
+      spans.push_back(log_.span_of(key, message.name, message.submitted_ns(), message.went_ns));
+  }
+  return spans;
+}
+
+void MessageTable::for_each_pending(const PendingVisitor& visit) const {
+  for (const auto& [ticket, end] : receives_) visit(end, false, false);
   for (const auto& [key, message] : messages_) {
     if (message.state == State::Ended) continue;
     const bool is_received = message.state != State::Offered;
-    if (message.sender)
-      look(*message.sender, true, is_received ? "it is on its way" : "it was not received");
-    if (message.receiver) look(*message.receiver, false, "it is on its way");
+    if (message.sender) visit(*message.sender, true, is_received);
+    if (message.receiver) visit(*message.receiver, false, is_received);
   }
-  is_overdue_ = !overdue;
-  return overdue;
 }
 
 }  // namespace braid

@@ -11,11 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "ipc/user_quotas.h"
 #include "messages/rank_message.h"
 #include "operation/mailbox.h"
 #include "operation/message_end.h"
 #include "operation/message_errors.h"
+#include "operation/message_log.h"
+#include "operation/message_on_node.h"
 #include "operation/message_senders.h"
 #include "operation/message_transfers.h"
 #include "operation/operation_engines.h"
@@ -46,6 +49,10 @@ struct MessageServices {
   // From now on this node wants to hear of the ranks of other nodes that have left: once.
   std::function<Status()> await_leavers;
   std::function<void(const Status&)> fail;  // the job ends
+  // Gets what the messages come to.
+  std::shared_ptr<JobNumbers> numbers = std::make_shared<JobNumbers>();
+  LoopTimeline* timeline = nullptr;  // of the control loop; nullptr: nothing is noted
+  std::function<uint64_t()> now_ns = [] { return SystemClock().now_ns(); };
 };
 
 // The messages between two ranks of one job of which one is on this node, from the first end's
@@ -98,21 +105,16 @@ class MessageTable final : public OperationEvents {
 
   // Why the job ends, if a deadline has passed: once.
   Status check_deadlines(uint64_t now_ns);
-  size_t unfinished() const { return unfinished_; }  // ends that are not published yet
+  size_t unfinished() const { return log_.pending(); }  // ends that are not published yet
+  std::vector<PendingMessage> pending() const;
+  // Those that have not ended, for the timeline: see TimelineSource. Call names() after it.
+  std::vector<TimelineEvent> unfinished_spans();
+  const MessageLog::Names& names() const { return log_.names(); }
   size_t size() const { return messages_.size() + receives_.size(); }
 
  private:
-  enum class State : uint8_t { Offered, Matched, Running, Ended };
-  struct Message {
-    MessageName name;
-    uint64_t tag = 0;
-    uint64_t bytes = 0;
-    State state = State::Offered;
-    std::optional<MessageEnd> sender;    // if it is on this node
-    std::optional<MessageEnd> receiver;  // if it is on this node, once matched
-    std::optional<uint64_t> result_offset;
-    bool is_retired = false;
-  };
+  using Message = MessageOnNode;
+  using State = MessageState;
   using Messages = std::unordered_map<OperationKey, Message, OperationKeyHash>;
   using LocalTicket = std::pair<uint32_t, uint64_t>;  // local rank, ticket
   struct LocalTicketHash {
@@ -120,6 +122,10 @@ class MessageTable final : public OperationEvents {
       return std::hash<uint64_t>()(ticket.second * 65'537 + ticket.first);
     }
   };
+
+  // Ends of which the other one is there, too, are on their way.
+  using PendingVisitor =
+      std::function<void(const MessageEnd& end, bool is_send, bool has_other_end)>;
 
   OperationKey key_of(const MessageName& name) const;
   Status offer_waiting();
@@ -129,15 +135,17 @@ class MessageTable final : public OperationEvents {
   Status match(const OperationKey& key, LocalTicket ticket);
   Status go_on();
   Status begin_receiving(const OperationKey& key, Message& message);
-  Status start(Operation operation);
+  Status start(Message& message, Operation operation);
   void publish(const Message& message);
   void forget_if_over(Messages::iterator position);
   Status count_offered();
+  void for_each_pending(const PendingVisitor& visit) const;
 
   const JobOnNode& job_;
   const std::shared_ptr<ResultMemory> memory_;
   MessageServices services_;
   MessageTransfers transfers_;
+  MessageLog log_;
   const RankPlaces places_;
   const MessageErrors errors_;
   MessageSenders senders_;
@@ -150,7 +158,6 @@ class MessageTable final : public OperationEvents {
   std::deque<OperationKey> placed_;                           // whose memory is not there yet
   UserCharge charge_;
   size_t offered_ = 0;  // in all mailboxes
-  size_t unfinished_ = 0;
   size_t local_running_ = 0;
   bool is_overdue_ = false;
   bool awaits_leavers_ = false;

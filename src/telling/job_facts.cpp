@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/version.h"
+#include "proto/ring.h"
 
 namespace braid {
 namespace {
@@ -35,6 +36,22 @@ std::vector<NodeFacts::Pending> pending_facts(const OperationLog& operations, ui
     facts.push_back({std::move(one.tensor), one.step, to_string(one.collective), one.tensors,
                      one.bytes, now_ns - std::min(now_ns, one.submitted_ns), one.is_on_its_way,
                      std::move(one.ranks)});
+  }
+  return facts;
+}
+
+std::vector<NodeFacts::Message> message_facts(const MessageTable& messages, uint64_t now_ns) {
+  std::vector<PendingMessage> oldest = messages.pending();
+  const size_t count = std::min(kPendingTold, oldest.size());
+  std::ranges::partial_sort(oldest, oldest.begin() + static_cast<ptrdiff_t>(count), {},
+                            &PendingMessage::submitted_ns);
+  std::vector<NodeFacts::Message> facts;
+  for (size_t i = 0; i < count; ++i) {
+    const PendingMessage& one = oldest[i];
+    const int64_t peer =
+        one.peer == proto::kAnyRank ? NodeFacts::Message::kAnyRank : int64_t{one.peer};
+    facts.push_back({one.is_send, one.rank, peer, one.tag, one.bytes,
+                     now_ns - std::min(now_ns, one.submitted_ns), one.is_on_its_way});
   }
   return facts;
 }
@@ -112,9 +129,11 @@ NodeFacts job_facts(const Job& job, uint64_t now_ns) {
   }
   for (WorkLoad& load : job.numbers().work.loads())
     facts.work.push_back(work_facts(std::move(load), now_ns));
-  facts.operations_pending = job.operations_pending();
   if (job.operations() != nullptr) {
     const OperationLog& operations = job.operations()->log();
+    facts.operations_pending = operations.pending();
+    facts.messages_pending = job.messages().unfinished();
+    facts.messages = message_facts(job.messages(), now_ns);
     facts.pending = pending_facts(operations, now_ns);
     facts.ended = ended_facts(operations, nodes);
     if (facts.planned_bytes == 0) facts.operations = operation_facts(operations, nodes, now_ns);
@@ -141,9 +160,18 @@ TimelineSource job_timeline_source(const Job& job, uint64_t now_ns) {
   source.head.world_size = job.world_size();
   source.head.ranks = membership.local_ranks;
   for (const MemberNode& node : membership.nodes) source.peers[node.peer.id] = node.peer.name;
-  source.name_of_tensor = [names = job.names()](uint64_t hash) { return names->find(hash); };
+  MessageLog::Names messages;
+  if (job.operations() != nullptr) {
+    source.unfinished = job.operations()->log().unfinished_spans();
+    const auto spans = job.messages().unfinished_spans();
+    source.unfinished.insert(source.unfinished.end(), spans.begin(), spans.end());
+    messages = job.messages().names();
+  }
+  source.name_of_tensor = [names = job.names(), messages = std::move(messages)](uint64_t hash) {
+    const auto message = messages.find(hash);
+    return message == messages.end() ? names->find(hash) : message->second;
+  };
   source.work = job.numbers().work.spans();
-  if (job.operations() != nullptr) source.unfinished = job.operations()->log().unfinished_spans();
   return source;
 }
 

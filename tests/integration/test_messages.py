@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages between two ranks: bytes, tags, order, any source, and who is named when something is wrong."""
 
+import json
 import signal
 
 import pytest
-from real_cluster import needs_daemons, wait_until_running
+from braid_build import braidctl
+from real_cluster import needs_daemons, until, wait_until_running
 from test_failures import expect_named
+from test_operations import metrics
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
 
@@ -148,6 +151,24 @@ job.close()
 report(left=True)
 """
 
+# Ranks 0 and 1 exchange a message. Then each waits for the other one, with different tags, until the file is there.
+CROSSED = ENDED_FROM + """
+job = open_job()
+other = 1 - RANK
+ticket = job.send(other, b"x" * 1000)
+assert ended_from(job, job.receive(other, 1000), other) == b"x" * 1000
+job.wait(ticket), job.release(ticket)
+tickets = [job.send(other, b"x" * 300, tag=RANK), job.receive(other, 300, tag=RANK)]
+say("RUNNING")
+while not os.path.exists(ARGUMENT):
+    time.sleep(0.02)
+tickets += [job.send(other, b"x" * 300, tag=other), job.receive(other, 300, tag=other)]
+for ticket in tickets:
+    job.wait(ticket), job.release(ticket)
+job.close()
+report(good=True)
+"""
+
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_rank_to_every_other_one(cluster_of, shape):
@@ -241,3 +262,47 @@ def test_a_receive_from_ranks_that_have_left_ends_at_once(cluster_of, placed, so
     assert f"{leaver} left the job" in error["text"], error
     assert f"receive of 400 bytes, tag 7, at rank 0 on node 'node{placed[0]}'" in error["text"], error
     assert "RECEIVED" in trainers[0].output()
+
+
+@pytest.mark.parametrize("placed", [[0, 1], [0, 0]], ids=str)
+def test_an_operator_sees_messages(cluster_of, placed, tmp_path):
+    """In pending, in the metrics and in the timeline."""
+    cluster = cluster_of(2)
+    go_on = tmp_path / "go on"
+    trainers = cluster.start(CROSSED, nodes=placed, argument=str(go_on), job="crossed")
+    wait_until_running(trainers)
+    node = trainers[0].node
+
+    def ask(*arguments: str) -> str:
+        done = braidctl(node.socket, *arguments, "--job", "crossed")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def waiting() -> dict:
+        return json.loads(ask("pending", "--json"))
+
+    until(lambda: len(waiting()["messages"]) == 4, "both ranks wait")
+    told = waiting()
+    assert told["operations"] == [] and told["messages_pending"] == 4
+    assert {(one["end"], one["rank"], one["peer"], one["tag"]) for one in told["messages"]} == {
+        (end, rank, 1 - rank, rank) for end in ("send", "receive") for rank in (0, 1)
+    }
+    for one in told["messages"]:
+        assert (one["node"], one["peer_node"]) == (f"node{placed[one['rank']]}", f"node{placed[one['peer']]}")
+        assert (one["bytes"], one["is_on_its_way"]) == (300, False)
+    text = ask("pending")
+    assert "job 'crossed': 4 ends of messages are pending" in text and "the send" in text
+    ranks_here = placed.count(placed[0])
+    series = metrics(node)
+    for direction in ("sent", "received"):
+        labels = f'{{training_job="crossed",direction="{direction}"}}'
+        assert series["braid_job_messages_total" + labels] == ranks_here
+        assert series["braid_job_message_bytes_total" + labels] == 1000 * ranks_here
+        assert series["braid_job_messages_pending" + labels] == ranks_here
+    spans = [one for one in json.loads(ask("trace"))["traceEvents"] if one.get("ph") == "X"]
+    named = [one for one in spans if one["name"] == "messages from rank 0 to rank 1"]
+    assert any(one["args"].get("bytes") == 1000 for one in named), spans
+    assert any(one["args"].get("state") == "waits for other nodes, or memory" for one in named), spans
+    go_on.touch()
+    for trainer in trainers:
+        assert trainer.result()["good"]

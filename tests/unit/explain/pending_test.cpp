@@ -136,5 +136,25 @@ TEST(Pending, AnImpossibleWorldSizeIsNoTrouble) {
   EXPECT_LE(pending_operations(facts)[0].unknown.size(), 65'536u);
 }
 
+TEST(Pending, EndsOfMessagesNameBothRanks) {
+  JobFacts facts = job_of_two();
+  facts.nodes[0].messages = {{true, 0, 3, 7, 300, 2'000'000'000, false},
+                             {false, 1, NodeFacts::Message::kAnyRank, 8, 64, 1'000'000'000, false}};
+  facts.nodes[1].messages = {{false, 3, 9, 7, 64, 5'000'000'000, true}};
+  facts.nodes[0].messages_pending = 2;
+  facts.nodes[1].messages_pending = 1;
+  const auto messages = waiting_messages(facts);
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(describe_message(messages[0]), "receive of 64 B at rank 3 on b from rank 9, tag 7")
+      << "of a node that has not answered";
+  EXPECT_EQ(describe_message(messages[1]), "send of 300 B from rank 0 on a to rank 3 on b, tag 7");
+  EXPECT_EQ(describe_message(messages[2]), "receive of 64 B at rank 1 on a from any rank, tag 8");
+  const auto json = nlohmann::json::parse(pending_json(facts, {}));
+  EXPECT_EQ(json["messages_pending"], 3);
+  EXPECT_EQ(json["messages"][1]["peer"], 3);
+  EXPECT_EQ(json["messages"][1]["peer_node"], "b");
+  EXPECT_EQ(json["messages"][2]["peer"], -1);
+}
+
 }  // namespace
 }  // namespace braid

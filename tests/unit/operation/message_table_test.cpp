@@ -71,7 +71,10 @@ class MessageTableTest : public testing::LoopTest, public OperationEngines, publ
               ++leavers_awaited_;
               return Status::ok();
             },
-            [this](const Status& status) { failure_ = status; }});
+            [this](const Status& status) { failure_ = status; },
+            numbers_,
+            &timeline_,
+            [this] { return now_ns_; }});
   }
   void get_memory() {
     const auto all = memory_->allocate(memory_->size());
@@ -100,6 +103,7 @@ class MessageTableTest : public testing::LoopTest, public OperationEngines, publ
     end.tag = tag;
     end.bytes = bytes;
     end.input = input_;
+    end.submitted_ns = 10 * ticket;
     end.deadline_ns = 1000 * ticket;
     end.timeout_ms = 5;
     return end;
@@ -132,6 +136,9 @@ class MessageTableTest : public testing::LoopTest, public OperationEngines, publ
   Status failure_;
   bool is_reached_ = true;
   int leavers_awaited_ = 0;
+  const std::shared_ptr<JobNumbers> numbers_ = std::make_shared<JobNumbers>();
+  LoopTimeline timeline_{64};
+  uint64_t now_ns_ = 0;
 };
 
 TEST_F(MessageTableTest, ASendIsOfferedAndGoesWhenItIsAccepted) {
@@ -372,6 +379,77 @@ TEST_F(MessageTableTest, WhatALeaverHasSentToOtherNodesIsCounted) {
     ASSERT_TRUE(table_->send(end(0, ticket, 2, 7)).is_ok());
   EXPECT_EQ(table_->sent_by(0), (SentMessages{{2, 2}}));
   EXPECT_TRUE(table_->sent_by(1).empty());
+}
+
+TEST_F(MessageTableTest, WhatIsSentAndReceivedIsCounted) {
+  ASSERT_TRUE(table_->send(end(0, 1, 3, 7)).is_ok());
+  ASSERT_TRUE(table_->send(end(0, 2, 4, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 3, 1, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 4, 1, 8)).is_ok());
+  EXPECT_EQ(numbers_->sends.pending.get(), 2u);
+  EXPECT_EQ(numbers_->receives.pending.get(), 2u);
+  finish();
+  EXPECT_EQ(numbers_->sends.ended.get(), 1u);
+  EXPECT_EQ(numbers_->receives.ended.get(), 1u);
+  EXPECT_EQ(numbers_->sends.bytes.get(), 64u);
+  EXPECT_EQ(numbers_->receives.bytes.get(), 64u);
+  EXPECT_EQ(table_->unfinished(), 2u);
+  ASSERT_TRUE(table_->on_rank_left(1, "").is_ok());
+  EXPECT_EQ(numbers_->receives.pending.get(), 0u);
+  EXPECT_EQ(numbers_->receives.ended.get(), 1u);
+}
+
+TEST_F(MessageTableTest, TellsWhoWaitsForWhom) {
+  ASSERT_TRUE(table_->send(end(0, 1, 3, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 2, proto::kAnyRank, 8, 32)).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 3, 0, 9)).is_ok());
+  ASSERT_TRUE(table_->on_offer(0, {{0, 4, 0}, 9, 64}).is_ok());
+  ASSERT_TRUE(table_->on_offer(0, {{3, 4, 0}, 7, 64}).is_ok()) << "nobody waits for it";
+  std::vector<PendingMessage> pending = table_->pending();
+  std::ranges::sort(pending, {}, &PendingMessage::submitted_ns);
+  ASSERT_EQ(pending.size(), 3u);
+  EXPECT_TRUE(pending[0].is_send);
+  EXPECT_EQ(pending[0].rank, 1u);
+  EXPECT_EQ(pending[0].peer, 3u);
+  EXPECT_EQ(pending[0].tag, 7u);
+  EXPECT_FALSE(pending[0].is_on_its_way);
+  EXPECT_FALSE(pending[1].is_send);
+  EXPECT_EQ(pending[1].rank, 4u);
+  EXPECT_EQ(pending[1].peer, proto::kAnyRank);
+  EXPECT_EQ(pending[1].bytes, 32u);
+  EXPECT_EQ(pending[1].submitted_ns, 20u);
+  EXPECT_EQ(pending[2].peer, 0u);
+  EXPECT_TRUE(pending[2].is_on_its_way);
+}
+
+TEST_F(MessageTableTest, AMessageIsASpanFromItsLastEndToItsResult) {
+  ASSERT_TRUE(table_->send(end(0, 1, 4, 7)).is_ok());
+  now_ns_ = 50;
+  ASSERT_TRUE(table_->receive(end(1, 2, 1, 7)).is_ok());
+  ASSERT_TRUE(table_->receive(end(1, 3, proto::kAnyRank, 7)).is_ok());
+  const auto name_of = [this](const TimelineEvent& span) {
+    return *table_->names().at(span.tensor);
+  };
+  std::vector<TimelineEvent> open = table_->unfinished_spans();
+  std::ranges::sort(open, {}, &TimelineEvent::begin_ns);
+  ASSERT_EQ(open.size(), 2u);
+  EXPECT_EQ(open[0].go_or_peer, 50u);
+  EXPECT_EQ(open[1].go_or_peer, 0u);
+  EXPECT_EQ(name_of(open[1]), "messages from any rank to rank 4");
+  now_ns_ = 70;
+  finish();
+  EXPECT_EQ(table_->unfinished_spans().size(), 1u);
+  std::vector<TimelineEvent> spans;
+  LoopTimeline::Cursor cursor = timeline_.begin();
+  while (!cursor.is_at_end()) timeline_.copy({9, 0, UINT64_MAX}, cursor, spans);
+  ASSERT_EQ(spans.size(), 1u);
+  EXPECT_EQ(spans[0].kind, SpanKind::Operation);
+  EXPECT_EQ(name_of(spans[0]), "messages from rank 1 to rank 4");
+  EXPECT_EQ(spans[0].step, 0u);
+  EXPECT_EQ(spans[0].begin_ns, 20u);
+  EXPECT_EQ(spans[0].go_or_peer, 50u);
+  EXPECT_EQ(spans[0].end_ns, 70u);
+  EXPECT_EQ(spans[0].bytes, 64u);
 }
 
 TEST_F(MessageTableTest, TooManyMessagesThatNobodyReceivesEndTheJob) {
