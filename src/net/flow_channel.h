@@ -107,8 +107,11 @@ struct ChannelRequest {
   size_t rail = 0;  // its place in TransportOptions::rails
   ChannelRole role = ChannelRole::SendsChunks;
   Sha256Digest proof_key{};  // both ends prove that they hold it, where strangers could connect
-  uint64_t token = 0;        // names the flow's generation (FlowKeys::chunk_token)
-  int segment_bytes = 0;     // TCP's segments are no larger; 0: as large as the path takes
+  // The flow's messages are encrypted with keys made from it; nothing: they travel in clear. No
+  // two connections, and no two directions of one, may encrypt with the same key.
+  std::optional<Sha256Digest> cipher_key;
+  uint64_t token = 0;     // names the flow's generation (FlowKeys::chunk_token)
+  int segment_bytes = 0;  // TCP's segments are no larger; 0: as large as the path takes
   std::vector<uint8_t> remote_address;  // TakesChunks: of the channel that is to be connected
 };
 
