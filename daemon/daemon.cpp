@@ -121,6 +121,7 @@ Status Daemon::start_control_plane() {
   options.listen_address = resolve_listen(config_, node_address_);
   options.listen_port = config_.control.port.value_or(0);  // 0: any
   options.cluster_key = std::move(key).value();
+  options.encrypts = is_encrypted(config_);
   options.peer_timeout_ms = config_.control.peer_timeout_ms;
   options.connect_timeout_ms = config_.debug.connect_timeout_ms;
   options.strangers_max = strangers_max();

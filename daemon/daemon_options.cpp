@@ -83,6 +83,8 @@ PollingMode polling_mode(const DaemonConfig& config) {
   return *parse_polling_mode(config.node.polling);  // load_config has checked it
 }
 
+bool is_encrypted(const DaemonConfig& config) { return config.transport.encryption == kOn; }
+
 CodecKinds allowed_codecs(const std::vector<std::string>& names) {
   CodecKinds kinds;
   for (const std::string& name : names) {  // load_config has checked them
@@ -194,6 +196,7 @@ TransportOptions transport_options(const DaemonConfig& config, std::vector<std::
   options.rails = std::move(rails);
   options.transports = config.transport.transports;
   options.tcp = config.transport.tcp == "ucx" ? TcpTransport::Ucx : TcpTransport::Native;
+  options.encrypts = is_encrypted(config);
   options.tcp_port = static_cast<uint16_t>(config.transport.port);
   options.node_address = config.node.address;
   options.is_alone = config.control.cluster_key_file.empty();

@@ -43,6 +43,7 @@ std::unique_ptr<GpuWatch> watch_gpus(const DaemonConfig& config, std::vector<std
 UserLimits user_limits(const DaemonConfig& config);
 // Without the board that it writes to.
 GuardOptions guard_options(const DaemonConfig& config);
+bool is_encrypted(const DaemonConfig& config);
 PollingMode polling_mode(const DaemonConfig& config);
 // That transports are set up for.
 uint32_t chunk_bytes_max(const DaemonConfig& config);

@@ -40,6 +40,28 @@ bool is_file_path(const std::string& path) {
   return path.starts_with('/') && !path.ends_with('/') && trim(path) == path;
 }
 
+// Encryption that cannot be had is refused: nobody who asked for it may go on in clear.
+void find_encryption_conflicts(const DaemonConfig& config, std::vector<ConfigConflict>& conflicts) {
+  constexpr const char* kKey = "transport.encryption";
+  if (config.transport.encryption != kOn) return;
+  if (config.control.cluster_key_file.empty()) {
+    conflicts.push_back({kKey, "control.cluster_key_file",
+                         "on makes its keys from the cluster key, and there is none; set "
+                         "control.cluster_key_file on all nodes"});
+  }
+  if (config.transport.transports != DaemonConfig::Transport{}.transports) {
+    conflicts.push_back({kKey, "transport.transports",
+                         fmt::format("on is for flows over TCP, and transport.transports is {}, "
+                                     "which carry them in clear; use [tcp] there, or off",
+                                     fmt::join(config.transport.transports, ","))});
+  } else if (config.transport.tcp != DaemonConfig::Transport{}.tcp) {
+    conflicts.push_back({kKey, "transport.tcp",
+                         fmt::format("on is for flows of braid's own, and transport.tcp is {}, "
+                                     "which carries them in clear; use native there, or off",
+                                     config.transport.tcp)});
+  }
+}
+
 }  // namespace
 
 Status check_node_name(const std::string& name) {
@@ -127,6 +149,11 @@ Status check_transport(const std::string& transport) {
 Status check_tcp(const std::string& tcp) {
   if (tcp == "native" || tcp == "ucx") return Status::ok();
   return invalid(fmt::format("'{}' is neither native nor ucx", tcp));
+}
+
+Status check_encryption(const std::string& encryption) {
+  if (encryption == kOn || encryption == kOff) return Status::ok();
+  return invalid(fmt::format("'{}' is neither on nor off", encryption));
 }
 
 Status check_planner(const std::string& planner) {
@@ -237,6 +264,7 @@ std::vector<ConfigConflict> find_conflicts(const DaemonConfig& config) {
     if (!limited.insert(name).second)
       conflicts.push_back({"guard.limits", "", fmt::format("has {} twice; use it once", name)});
   }
+  find_encryption_conflicts(config, conflicts);
   const std::optional<uint16_t> page_port = config.metrics.port;
   if (page_port && *page_port != 0 && page_port == control.port) {
     conflicts.push_back(

@@ -15,6 +15,7 @@ namespace braid {
 Status check_node_name(const std::string& name);
 Status check_rack(const std::string& rack);
 Status check_tcp(const std::string& tcp);
+Status check_encryption(const std::string& encryption);
 Status check_polling(const std::string& mode);
 Status check_address(const std::string& address);  // a numeric IPv4 or IPv6 address
 Status check_address_or_auto(const std::string& address);

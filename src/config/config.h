@@ -62,9 +62,10 @@ struct DaemonConfig {
     std::vector<std::string> rails = {kAuto};
     std::vector<std::string> transports = {"tcp"};
     std::string tcp = "native";
-    uint32_t port = 0;            // 0: any
-    uint32_t flows_per_link = 0;  // 0: from the number of cores
-    uint32_t io_threads = 0;      // 0: from the number of cores
+    std::string encryption = kOff;  // or kOn
+    uint32_t port = 0;              // 0: any
+    uint32_t flows_per_link = 0;    // 0: from the number of cores
+    uint32_t io_threads = 0;        // 0: from the number of cores
     uint32_t chunk_bytes = 128u << 10;
     uint32_t window_bytes = 512u << 10;
     bool operator==(const Transport&) const = default;

@@ -184,6 +184,10 @@ constexpr std::array kKeys = {
     text("transport.tcp", BRAID_FIELD(transport.tcp), check_tcp, "native or ucx",
          "What carries flows if transport.transports is tcp: sockets of braid's own, or UCX. The "
          "same on all nodes."),
+    text("transport.encryption", BRAID_FIELD(transport.encryption), check_encryption, "on or off",
+         "Whether all that nodes send each other is encrypted (AES-256-GCM), with keys made from "
+         "the cluster key; the same on all nodes. on needs control.cluster_key_file and "
+         "transport.tcp: native. See operations.md for what it costs, and what stays in clear."),
     number("transport.port", BRAID_FIELD(transport.port), 0, 65535 - 63,
            "native: the TCP port of flows, on each rail; each further I/O thread has the next one; "
            "0: ports that the kernel chooses."),

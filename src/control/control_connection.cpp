@@ -96,7 +96,7 @@ void ControlConnection::on_bytes(std::span<const uint8_t> bytes) {
   }
 }
 
-void ControlConnection::take_frame(std::span<const uint8_t> frame) {
+void ControlConnection::take_frame(std::span<uint8_t> frame) {
   if (state_ == State::Handshaking) {
     take_handshake_frame(frame);
   } else {
@@ -118,8 +118,9 @@ void ControlConnection::take_handshake_frame(std::span<const uint8_t> frame) {
   peer_ = handshake_->peer();
   peer_braid_version_ = handshake_->peer_braid_version();
   generations_ = handshake_->generations();
-  sending_.emplace(handshake_->frame_keys().sending);
-  receiving_.emplace(handshake_->frame_keys().receiving);
+  const FrameProtection protection = handshake_->frame_protection();
+  sending_.emplace(handshake_->frame_keys().sending, protection);
+  receiving_.emplace(handshake_->frame_keys().receiving, protection);
   handshake_.reset();
   deadline_.reset();
   reader_.set_frame_bytes_max(kControlFrameBytesMax);
@@ -127,7 +128,7 @@ void ControlConnection::take_handshake_frame(std::span<const uint8_t> frame) {
   owner_->on_established(*this);
 }
 
-void ControlConnection::take_message(std::span<const uint8_t> frame) {
+void ControlConnection::take_message(std::span<uint8_t> frame) {
   const Result<FrameSeal::Opened> opened = receiving_->open(frame);
   if (!opened) return fail(opened.status());
   const std::span<const uint8_t> bytes = opened->message;
@@ -186,15 +187,16 @@ Status ControlConnection::send(const FrameNumbers& numbers, std::span<const uint
                "messages are sent after the handshake");
   if (state_ == State::Closed || deadline_ != nullptr)
     return {StatusCode::Unavailable, "its control connection is closed"};
-  const FrameSeal::Sealed sealed = sending_->seal(numbers, message);
-  Status written = stream_->write({sealed.head, message, sealed.tag});
+  const Result<FrameSeal::Sealed> sealed = sending_->seal(numbers, message);
+  Status written =
+      sealed ? stream_->write({sealed->head, sealed->message, sealed->tag}) : sealed.status();
   if (!written) {
     // The peer would miss a frame that was sealed and not sent. Not from within this call.
     deadline_ = std::make_unique<Timer>(loop_);
     deadline_->start_once(0, [this, written] { fail(written); });
     return written;
   }
-  written_bytes_ += sealed.head.size() + message.size() + sealed.tag.size();
+  written_bytes_ += sealed->head.size() + message.size() + sealed->tag.size();
   if (numbers.sequence != 0) messages_end_ = written_bytes_;
   return written;
 }

@@ -102,9 +102,9 @@ class ControlConnection final : private TcpStream::Handler {
   void on_end(const Status& reason) override;
 
   void start_deadline(uint32_t deadline_ms);
-  void take_frame(std::span<const uint8_t> frame);
+  void take_frame(std::span<uint8_t> frame);
   void take_handshake_frame(std::span<const uint8_t> frame);
-  void take_message(std::span<const uint8_t> frame);
+  void take_message(std::span<uint8_t> frame);
   void write_frame(std::span<const uint8_t> frame);
 
   Loop& loop_;

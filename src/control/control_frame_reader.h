@@ -34,7 +34,7 @@ class ControlFrameReader {
   // until the next call. False: all bytes were taken, more are needed. Protocol: an empty frame, or
   // one that is too long.
   Result<bool> read(std::span<const uint8_t>& bytes);
-  std::span<const uint8_t> frame() const { return payload_; }
+  std::span<uint8_t> frame() { return payload_; }
 
  private:
   uint32_t frame_bytes_max_;

@@ -25,6 +25,7 @@ struct ControlPlaneOptions {
   std::string listen_address;               // numeric
   uint16_t listen_port = 0;                 // 0: any (tests)
   std::vector<uint8_t> cluster_key;         // empty: there are no peers, and nobody can connect
+  bool encrypts = false;                    // what is sent to peers; they must do so, too
   uint32_t heartbeat_interval_ms = 500;
   uint32_t peer_timeout_ms = 5000;  // a peer that is silent for so long is lost
   uint32_t connect_timeout_ms =

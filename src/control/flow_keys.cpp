@@ -31,6 +31,7 @@ FlowKeys::FlowKeys(const LinkKey& link, uint16_t io_loop, uint16_t flow, uint32_
     return hmac.digest({bytes_of(label), bytes_of(io_loop), bytes_of(flow), bytes_of(generation)});
   };
   proof_key = derive("braid flow proofs");
+  cipher_key = derive("braid flow cipher");
   const Sha256Digest token = derive("braid flow chunks");
   std::memcpy(&chunk_token, token.data(), sizeof(chunk_token));
 }

@@ -23,8 +23,9 @@ struct FlowKeys {
   // (io_loop, flow, generation): of the sender of data, as in FlowOffer.
   FlowKeys(const LinkKey& link, uint16_t io_loop, uint16_t flow, uint32_t generation);
 
-  Sha256Digest proof_key;  // of UcxSockets; never travels
-  uint64_t chunk_token;    // in each header on the flow
+  Sha256Digest proof_key;   // of a flow's connections; never travels
+  Sha256Digest cipher_key;  // where transport.encryption is on; never travels
+  uint64_t chunk_token;     // in each header on the flow
 };
 
 }  // namespace braid

@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/hmac.h"
+#include "base/record_cipher.h"
 #include "base/status.h"
 #include "control/control_frame_reader.h"
 
@@ -21,27 +24,31 @@ inline constexpr size_t kFrameTagBytes = 16;
 inline constexpr size_t kFrameOverheadBytes =
     kControlFrameHeaderBytes + kFrameNumbersBytes + kFrameTagBytes;
 
-// Authenticates the frames of one direction of one connection: each carries a tag that only who has
-// the key can make, and that fits this frame at this place alone, so none can be changed, left out,
+// What protects frames. Authenticated: their messages travel in clear.
+enum class FrameProtection : uint8_t { Authenticated, Encrypted };
+
+// Protects the frames of one direction of one connection: each carries a tag that only who has the
+// key can make, and that fits this frame at this place alone, so none can be changed, left out,
 // repeated or put elsewhere. proto/SPEC.md has the bytes.
 class FrameSeal {
  public:
-  explicit FrameSeal(const Sha256Digest& key) : hmac_(key) {}
+  FrameSeal(const Sha256Digest& key, FrameProtection protection);
 
   struct Sealed {
     std::array<uint8_t, kControlFrameHeaderBytes + kFrameNumbersBytes> head;
+    std::span<const uint8_t> message;  // what was given, or encrypted: until the next call
     std::array<uint8_t, kFrameTagBytes> tag;
   };
-  // What goes in front of the next frame's message, and behind it.
-  Sealed seal(const FrameNumbers& numbers, std::span<const uint8_t> message);
+  // The next frame's three parts. An error: OpenSSL's, nothing may be sent.
+  Result<Sealed> seal(const FrameNumbers& numbers, std::span<const uint8_t> message);
 
   struct Opened {
     FrameNumbers numbers;
-    std::span<const uint8_t> message;  // in the bytes that were given
+    std::span<const uint8_t> message;  // in the bytes that were given, which are decrypted there
   };
   // The next frame that came, without its length. Protocol: too short. PermissionDenied: its
   // sender has not the key, or it was changed on the way.
-  Result<Opened> open(std::span<const uint8_t> frame);
+  Result<Opened> open(std::span<uint8_t> frame);
 
  private:
   std::array<uint8_t, kFrameTagBytes> next_tag(std::span<const uint8_t> head,
@@ -49,6 +56,8 @@ class FrameSeal {
 
   HmacSha256 hmac_;
   uint64_t frames_ = 0;
+  std::optional<RecordCipher> cipher_;  // Encrypted: instead of the two above
+  std::vector<uint8_t> encrypted_;      // the latest message
 };
 
 }  // namespace braid

@@ -90,8 +90,8 @@ std::vector<uint8_t> Handshake::hello() {
   FlatBufferBuilder builder;
   const auto nonce = make_bytes(builder, nonce_);
   const auto identity = make_identity(builder, options_.self, options_.node_key->public_key());
-  return finish(builder,
-                proto::CreateClientHello(builder, options_.protocol_version, nonce, identity));
+  return finish(builder, proto::CreateClientHello(builder, options_.protocol_version, nonce,
+                                                  identity, options_.encrypts));
 }
 
 Handshake::Step Handshake::receive(std::span<const uint8_t> frame) {
@@ -131,6 +131,7 @@ Handshake::Step Handshake::on_client_hello(const proto::ClientHello& hello) {
   if (Status status = take_peer(*hello.nonce(), *hello.identity()); !status) {
     return fail(std::move(status));
   }
+  if (Status status = take_encryption(hello.encrypts()); !status) return refuse(std::move(status));
 
   FlatBufferBuilder builder;
   const auto nonce = make_bytes(builder, nonce_);
@@ -140,8 +141,9 @@ Handshake::Step Handshake::on_client_hello(const proto::ClientHello& hello) {
   const auto proof = make_bytes(builder, hmac_sha256(options_.cluster_key, transcript));
   const auto signature = make_bytes(builder, options_.node_key->sign(transcript));
   state_ = State::AwaitClientProof;
-  return {finish(builder, proto::CreateServerHello(builder, options_.protocol_version, nonce,
-                                                   identity, proof, signature, generations_.own)),
+  return {finish(builder,
+                 proto::CreateServerHello(builder, options_.protocol_version, nonce, identity,
+                                          proof, signature, generations_.own, options_.encrypts)),
           {}};
 }
 
@@ -152,6 +154,7 @@ Handshake::Step Handshake::on_server_hello(const proto::ServerHello& hello) {
   if (Status status = take_peer(*hello.nonce(), *hello.identity()); !status) {
     return fail(std::move(status));
   }
+  if (Status status = take_encryption(hello.encrypts()); !status) return refuse(std::move(status));
   generations_.peer = hello.generation();
   if (Status status = check_proofs(*hello.proof(), hello.signature()); !status)
     return refuse(std::move(status));
@@ -211,6 +214,18 @@ Status Handshake::take_version(uint32_t version, const proto::Identity& identity
       version < options_.protocol_version ? name : options_.self.name);
 }
 
+// Not proved yet: a lie here only ends the handshake, for what this side encrypts is in what both
+// prove.
+Status Handshake::take_encryption(bool encrypts) const {
+  if (encrypts == options_.encrypts) return Status::ok();
+  const auto on_or_off = [](bool is_on) { return is_on ? "on" : "off"; };
+  return make_status(StatusCode::Mismatch,
+                     "transport.encryption is {} on node '{}' ({}) and {} on node '{}' ({}): set "
+                     "the same on all nodes",
+                     on_or_off(encrypts), peer_.name, peer_.address, on_or_off(options_.encrypts),
+                     options_.self.name, options_.self.address);
+}
+
 Status Handshake::take_peer(const flatbuffers::Vector<uint8_t>& nonce,
                             const proto::Identity& identity) {
   const auto* key = identity.public_key();
@@ -239,6 +254,7 @@ std::vector<uint8_t> Handshake::transcript_of(HandshakeRole prover) const {
   std::vector<uint8_t> message;
   append_bytes(message, prover == HandshakeRole::Client ? kClientLabel : kServerLabel);
   append_number(message, options_.protocol_version);
+  append_number(message, static_cast<uint8_t>(options_.encrypts));
   const auto append_self = [&] {
     append_identity(message, options_.self, BRAID_VERSION, options_.node_key->public_key());
   };

@@ -12,6 +12,7 @@
 #include "base/hmac.h"
 #include "base/peer.h"
 #include "base/status.h"
+#include "control/frame_seal.h"
 #include "control/node_key.h"
 #include "proto/control_generated.h"
 #include "proto/version.h"
@@ -26,6 +27,7 @@ struct HandshakeOptions {
   Peer self;  // its id is that of node_key
   std::shared_ptr<const NodeKey> node_key;
   std::vector<uint8_t> cluster_key;
+  bool encrypts = false;  // transport.encryption, which both sides must have alike
   // How often this node has lost that one: see Generations. Empty: never.
   std::function<uint64_t(NodeId)> generation;
   uint32_t protocol_version = proto::kControlProtocolVersion;
@@ -38,7 +40,7 @@ struct Generations {
   uint64_t peer = 0;
 };
 
-// By which the frames after the handshake are authenticated.
+// By which the frames after the handshake are protected.
 struct FrameKeys {
   Sha256Digest sending{};
   Sha256Digest receiving{};
@@ -70,6 +72,9 @@ class Handshake {
   // Both once is_done().
   const Generations& generations() const { return generations_; }
   const FrameKeys& frame_keys() const { return frame_keys_; }
+  FrameProtection frame_protection() const {
+    return options_.encrypts ? FrameProtection::Encrypted : FrameProtection::Authenticated;
+  }
 
  private:
   // client: Start ─hello()→ AwaitServerHello ─ServerHello→ AwaitAccepted ─HandshakeAccepted→ Done
@@ -94,6 +99,7 @@ class Handshake {
   Step refuse(Status error);
 
   Status take_version(uint32_t version, const proto::Identity& identity) const;
+  Status take_encryption(bool encrypts) const;
   Status take_peer(const flatbuffers::Vector<uint8_t>& nonce, const proto::Identity& identity);
   // What that side proves and signs.
   std::vector<uint8_t> transcript_of(HandshakeRole role) const;

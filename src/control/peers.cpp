@@ -43,6 +43,7 @@ HandshakeOptions Peers::handshake_options() const {
   options.self = options_.self;
   options.node_key = options_.node_key;
   options.cluster_key = options_.cluster_key;
+  options.encrypts = options_.encrypts;
   options.generation = [this](NodeId id) { return directory_.generation_of(id); };
   return options;
 }

@@ -242,8 +242,9 @@ void FlowTransport::close(std::function<void()> closed) {
 }
 
 std::string FlowTransport::description() const {
-  return fmt::format("{} on {}, {} flows per link and I/O loop", network_->description(),
-                     fmt::join(options_.rails, ","), options_.flows_per_link);
+  return fmt::format("{} on {}, {} flows per link and I/O loop{}", network_->description(),
+                     fmt::join(options_.rails, ","), options_.flows_per_link,
+                     options_.encrypts ? ", encrypted" : "");
 }
 
 std::vector<RailStatus> FlowTransport::rails() const {

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "control/flow_keys.h"
 #include "engine/link.h"
 #include "loop/paced_tasks.h"
 #include "net/flow.h"
@@ -71,6 +73,10 @@ struct IoContext {
   void free_later(std::unique_ptr<Flow> flow) {
     flow->retire();
     paced.add(nullptr, [flow = std::shared_ptr<Flow>(std::move(flow))] {});
+  }
+  // For ChannelRequest.
+  std::optional<Sha256Digest> cipher_key_of(const FlowKeys& keys) const {
+    return options.encrypts ? std::optional(keys.cipher_key) : std::nullopt;
   }
   size_t rail_of(uint16_t flow) const { return flow % options.rails.size(); }
   const std::string& rail_name_of(uint16_t flow) const { return options.rails[rail_of(flow)]; }

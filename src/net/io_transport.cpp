@@ -96,6 +96,7 @@ void IoTransport::handle(AcceptFlow& command) {
   ChannelRequest channel{.rail = io_->rail_of(command.offer.flow),
                          .role = ChannelRole::TakesChunks,
                          .proof_key = command.keys.proof_key,
+                         .cipher_key = io_->cipher_key_of(command.keys),
                          .token = command.keys.chunk_token,
                          .remote_address = command.offer.address};
   to_accept_.emplace(request, std::move(command));

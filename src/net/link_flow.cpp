@@ -40,6 +40,7 @@ void LinkFlow::open_soon() {
                     {.rail = io_.rail_of(index_),
                      .role = ChannelRole::SendsChunks,
                      .proof_key = own.proof_key,
+                     .cipher_key = io_.cipher_key_of(own),
                      .token = own.chunk_token,
                      .segment_bytes = full_size_loss_.segment_bytes(),
                      .remote_address = {}},

@@ -28,6 +28,7 @@ struct TransportOptions {
   TcpTransport tcp = TcpTransport::Native;
   std::string node_address;     // of a rail's addresses this one is used, or one of its family
   uint16_t tcp_port = 0;        // native: of the first I/O loop, each has its own; 0: any
+  bool encrypts = false;        // what flows carry; native only
   bool is_alone = false;        // there are no other nodes, so native flows are not listened for
   uint32_t flows_per_link = 8;  // per I/O loop; flow k runs on rail k mod rails
   uint32_t chunk_bytes = 128 << 10;   // the largest that may be sent or come

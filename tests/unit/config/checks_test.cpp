@@ -64,6 +64,12 @@ TEST(CheckTuneMode, NamesTheModes) {
   EXPECT_EQ(check_tune_mode("yes").message(), "'yes' is none of on, portfolio, off");
 }
 
+TEST(CheckEncryption, IsOnOrOff) {
+  EXPECT_TRUE(check_encryption("on"));
+  EXPECT_TRUE(check_encryption("off"));
+  EXPECT_EQ(check_encryption("aes").message(), "'aes' is neither on nor off");
+}
+
 TEST(CheckPageAccess, TakesWordsAndAbsolutePaths) {
   for (const char* access : {"off", "loopback", "/etc/braid/page.token"})
     EXPECT_TRUE(check_page_access(access)) << access;
@@ -140,6 +146,22 @@ INSTANTIATE_TEST_SUITE_P(
             "collective.unit_bytes"},
         ConflictCase{"SamePorts", [](DaemonConfig& c) { c.metrics.port = c.control.port; },
                      "metrics.port"},
+        ConflictCase{"EncryptionWithoutKey", [](DaemonConfig& c) { c.transport.encryption = "on"; },
+                     "transport.encryption"},
+        ConflictCase{"EncryptionOverUcx",
+                     [](DaemonConfig& c) {
+                       c.control.cluster_key_file = "/etc/braid/cluster.key";
+                       c.transport.encryption = "on";
+                       c.transport.tcp = "ucx";
+                     },
+                     "transport.encryption"},
+        ConflictCase{"EncryptionOverRdma",
+                     [](DaemonConfig& c) {
+                       c.control.cluster_key_file = "/etc/braid/cluster.key";
+                       c.transport.encryption = "on";
+                       c.transport.transports = {"rc"};
+                     },
+                     "transport.encryption"},
         ConflictCase{"LimitTwice",
                      [](DaemonConfig& c) {
                        c.guard.limits = {"cosine=0.5", "cosine=0.6"};
@@ -162,6 +184,9 @@ TEST(Conflicts, AKeyOrLoopbackMakesListeningRight) {
   config.control.listen = "192.0.2.1";
   config.control.cluster_key_file = "/etc/braid/cluster.key";
   EXPECT_TRUE(find_conflicts(config).empty());
+  config.transport.encryption = "on";
+  EXPECT_TRUE(find_conflicts(config).empty());
+  config.transport.encryption = "off";
   config.control.cluster_key_file.clear();
   for (const char* address : {"127.0.0.2", "::1"}) {
     config.control.listen = address;

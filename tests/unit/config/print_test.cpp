@@ -17,7 +17,8 @@ DaemonConfig changed_everywhere() {
   config.node.state_directory = "/var/tmp/state";
   config.control = {7000, "192.0.2.2", "/etc/braid/a#b: c.key", 1000};
   config.client = {"/tmp/s", "users", 5ull << 20, 7};
-  config.transport = {{"eth0", "eth1"}, {"rc", "tcp"}, "ucx", 20000, 3, 2, 64u << 10, 1u << 20};
+  config.transport = {{"eth0", "eth1"}, {"rc", "tcp"}, "ucx", "off", 20000, 3, 2,
+                      64u << 10,        1u << 20};
   config.collective = {1ull << 20, 2, 4096, 6000, 8192, 1234, 3ull << 30};
   config.tune = {kPortfolio};
   config.guard = {{"residual=100", "cosine=0.125"}};

@@ -49,6 +49,41 @@ TEST_F(TwoControlPlanesTest, CarriesAMessageOfManyMegabytes) {
   EXPECT_EQ(on_b_.messages[0].second, proto::ControlBody::FlowRefuse);
 }
 
+TEST_F(ControlPlaneTest, CarriesEncryptedMessages) {
+  RecordingHandler on_a;
+  RecordingHandler on_b;
+  ControlPlaneOptions with_a = options("a");
+  ControlPlaneOptions with_b = options("b", "127.0.0.2");
+  with_a.encrypts = with_b.encrypts = true;
+  const auto a = create(with_a, on_a);
+  const auto b = create(with_b, on_b);
+  connect(*a, b->self());
+  constexpr uint64_t kMessages = 1000;
+  for (uint64_t i = 0; i < kMessages; ++i) send(*a, *b, i);
+  auto large = flow_refuse(15 << 20);
+  ASSERT_TRUE(a->send(b->self().id, large).is_ok());
+  ASSERT_TRUE(run_until([&] { return on_b.messages.size() == kMessages + 1; }));
+  for (uint64_t i = 0; i < kMessages; ++i)
+    ASSERT_EQ(on_b.numbers[i], std::make_pair(std::string("a"), i));
+  EXPECT_TRUE(on_a.lost.empty() && on_b.lost.empty());
+}
+
+TEST_F(ControlPlaneTest, RefusesANodeThatDoesNotEncryptAsItself) {
+  RecordingHandler on_a;
+  RecordingHandler on_b;
+  ControlPlaneOptions with_a = options("a");
+  with_a.encrypts = true;
+  const auto a = create(with_a, on_a);
+  const auto b = create(options("b", "127.0.0.2"), on_b);
+  for (const auto& [from, to] : {std::pair{a.get(), b.get()}, std::pair{b.get(), a.get()}}) {
+    ConnectResult result;
+    from->connect(to->self().address, to->self().port, result.callback());
+    ASSERT_TRUE(run_until([&] { return result.calls == 1; }));
+    for (const char* name : {"transport.encryption", "on node 'a'", "on node 'b'", "set the same"})
+      EXPECT_TRUE(contains(result.status.message(), name)) << result.status.message();
+  }
+}
+
 TEST_F(TwoControlPlanesTest, BoundsWhatWaitsToBeSent) {
   connect(*a_, b_->self());
   // The loop does not run meanwhile, so that nothing is read.

@@ -16,6 +16,7 @@ TEST(FlowKeys, BothEndsComeToTheSame) {
   const FlowKeys one(kLink, 0, 5, 9);
   const FlowKeys other(make_link_key(kClusterKey, 1, 2, 3), 0, 5, 9);
   EXPECT_EQ(one.proof_key, other.proof_key);
+  EXPECT_EQ(one.cipher_key, other.cipher_key);
   EXPECT_EQ(one.chunk_token, other.chunk_token);
 }
 
@@ -27,11 +28,12 @@ TEST(FlowKeys, EachGenerationAndFlowHasItsOwn) {
       for (uint32_t generation = 1; generation < 4; ++generation) {
         const FlowKeys of_this(kLink, io_loop, flow, generation);
         keys.insert(of_this.proof_key);
+        keys.insert(of_this.cipher_key);
         tokens.insert(of_this.chunk_token);
       }
     }
   }
-  EXPECT_EQ(keys.size(), 27u);
+  EXPECT_EQ(keys.size(), 54u);
   EXPECT_EQ(tokens.size(), 27u);
 }
 

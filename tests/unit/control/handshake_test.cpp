@@ -121,7 +121,10 @@ TEST(Handshake, ServerChecksTheClientsProof) {
 TEST(Handshake, ProvesWhatTheSpecificationSays) {
   HandshakeOptions b = options("b");
   b.generation = [](NodeId id) { return id == kKeyOfA->id() ? 7 : 0; };
-  Handshake client(HandshakeRole::Client, options("a"));
+  b.encrypts = true;
+  HandshakeOptions a = options("a");
+  a.encrypts = true;
+  Handshake client(HandshakeRole::Client, a);
   Handshake server(HandshakeRole::Server, b);
   const auto client_frame = client.hello();
   const auto server_frame = server.receive(client_frame).reply;
@@ -144,6 +147,7 @@ TEST(Handshake, ProvesWhatTheSpecificationSays) {
     message.append(of.public_key()->begin(), of.public_key()->end());
   };
   number(proto::kControlProtocolVersion, 4);
+  number(1, 1);
   message.append(from_server->nonce()->begin(), from_server->nonce()->end());
   message.append(from_client->nonce()->begin(), from_client->nonce()->end());
   identity(*from_server->identity());
@@ -292,6 +296,90 @@ TEST(Handshake, SaysWhoseVersionIsTheOldOne) {
       EXPECT_NE(status.message().find("node 'a' (10.0.0.1) speaks control protocol 3"),
                 std::string::npos);
     }
+  }
+}
+
+HandshakeOptions encrypting(HandshakeOptions as) {
+  as.encrypts = true;
+  return as;
+}
+
+TEST(Handshake, SaysWhoEncrypts) {
+  for (const bool is_client : {true, false}) {
+    const HandshakeOptions a = options("a");
+    const HandshakeOptions b = options("b");
+    Handshake client(HandshakeRole::Client, is_client ? encrypting(a) : a);
+    Handshake server(HandshakeRole::Server, is_client ? b : encrypting(b));
+    const Outcome outcome = run(client, server);
+    EXPECT_FALSE(client.is_done());
+    EXPECT_FALSE(server.is_done());
+    const std::string a_says = is_client ? "on" : "off";
+    const std::string b_says = is_client ? "off" : "on";
+    for (const Status& status : {outcome.client, outcome.server}) {
+      EXPECT_NE(status.message().find("transport.encryption is " + a_says +
+                                      " on node 'a' (10.0.0.1) and " + b_says +
+                                      " on node 'b' (10.0.0.2): set the same on all nodes"),
+                std::string::npos)
+          << status.to_string();
+    }
+  }
+}
+
+TEST(Handshake, TellsHowFramesAreProtected) {
+  for (const bool is_on : {false, true}) {
+    Handshake client(HandshakeRole::Client, is_on ? encrypting(options("a")) : options("a"));
+    Handshake server(HandshakeRole::Server, is_on ? encrypting(options("b")) : options("b"));
+    run(client, server);
+    ASSERT_TRUE(client.is_done() && server.is_done());
+    const auto wanted = is_on ? FrameProtection::Encrypted : FrameProtection::Authenticated;
+    EXPECT_EQ(client.frame_protection(), wanted);
+    EXPECT_EQ(server.frame_protection(), wanted);
+  }
+}
+
+flatbuffers::Offset<proto::Identity> copied(flatbuffers::FlatBufferBuilder& builder,
+                                            const proto::Identity& of) {
+  const Bytes key(of.public_key()->begin(), of.public_key()->end());
+  return proto::CreateIdentityDirect(builder, of.node_id(), of.name()->c_str(),
+                                     of.address()->c_str(), of.port(), of.braid_version()->c_str(),
+                                     &key);
+}
+
+// The same hello, but for what it says of encryption.
+Bytes client_hello_that(std::span<const uint8_t> frame, bool encrypts) {
+  const auto* hello = body_of<proto::ClientHello>(frame);
+  flatbuffers::FlatBufferBuilder builder;
+  const auto identity = copied(builder, *hello->identity());
+  const auto nonce = builder.CreateVector(hello->nonce()->data(), hello->nonce()->size());
+  return finished(builder, proto::CreateClientHello(builder, hello->protocol_version(), nonce,
+                                                    identity, encrypts));
+}
+
+Bytes server_hello_that(std::span<const uint8_t> frame, bool encrypts) {
+  const auto* hello = body_of<proto::ServerHello>(frame);
+  flatbuffers::FlatBufferBuilder builder;
+  const auto identity = copied(builder, *hello->identity());
+  const auto copy = [&](const auto& of) { return builder.CreateVector(of.data(), of.size()); };
+  const auto nonce = copy(*hello->nonce());
+  const auto proof = copy(*hello->proof());
+  const auto signature = copy(*hello->signature());
+  return finished(
+      builder, proto::CreateServerHello(builder, hello->protocol_version(), nonce, identity, proof,
+                                        signature, hello->generation(), encrypts));
+}
+
+// Somebody between a node that encrypts and one that does not tells each what it wants to hear.
+TEST(Handshake, NobodyInBetweenCanTalkASideOutOfEncryption) {
+  for (const bool is_client : {true, false}) {
+    const HandshakeOptions a = options("a");
+    const HandshakeOptions b = options("b");
+    Handshake client(HandshakeRole::Client, is_client ? encrypting(a) : a);
+    Handshake server(HandshakeRole::Server, is_client ? b : encrypting(b));
+    const auto answer = server.receive(client_hello_that(client.hello(), !is_client));
+    ASSERT_TRUE(answer.error.is_ok()) << answer.error.to_string();
+    const auto step = client.receive(server_hello_that(answer.reply, is_client));
+    EXPECT_EQ(step.error.code(), StatusCode::PermissionDenied) << step.error.to_string();
+    EXPECT_FALSE(client.is_done());
   }
 }
 
