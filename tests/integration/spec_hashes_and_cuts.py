@@ -211,12 +211,13 @@ def hmac_sha256(key: bytes, *parts: bytes) -> bytes:
 
 
 def flow_keys(cluster_key: bytes, opener: int, receiver: int, nonce: int, io_loop: int, flow: int,
-              generation: int) -> tuple[bytes, int]:
-    """The proof key and the chunk token."""
+              generation: int) -> tuple[bytes, bytes, int]:
+    """The proof key, the cipher key and the chunk token."""
     link = hmac_sha256(cluster_key, b"braid link", struct.pack("<QQQ", opener, receiver, nonce))
     which = struct.pack("<HHI", io_loop, flow, generation)
     token = hmac_sha256(link, b"braid flow chunks", which)
-    return hmac_sha256(link, b"braid flow proofs", which), int.from_bytes(token[:8], "little")
+    proof_key, cipher_key = (hmac_sha256(link, label, which) for label in (b"braid flow proofs", b"braid flow cipher"))
+    return proof_key, cipher_key, int.from_bytes(token[:8], "little")
 
 
 def flow_proof(proof_key: bytes, side: str, port: int) -> bytes:

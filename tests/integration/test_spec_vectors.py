@@ -6,6 +6,7 @@ import json
 
 import pytest
 import spec_hashes_and_cuts as spec
+import spec_records
 from braid_build import REPOSITORY
 
 VECTORS = json.loads((REPOSITORY / "proto" / "vectors.json").read_text())
@@ -59,13 +60,30 @@ def test_io_loop(vector):
 
 @pytest.mark.parametrize("vector", VECTORS["flow_keys"], ids=lambda vector: f"generation {vector['generation']}")
 def test_flow_keys(vector):
-    proof_key, token = spec.flow_keys(
+    proof_key, cipher_key, token = spec.flow_keys(
         bytes.fromhex(vector["cluster_key"]), *(number(vector[name]) for name in ("opener", "receiver", "nonce")),
         vector["io_loop"], vector["flow"], vector["generation"],
     )  # fmt: skip
     assert (proof_key.hex(), f"{token:016x}") == (vector["proof_key"], vector["chunk_token"])
+    assert cipher_key.hex() == vector["cipher_key"]
     for side in ("connecting", "listening"):
         assert spec.flow_proof(proof_key, side, vector["port"]).hex() == vector[side]
+
+
+def test_gcm_is_the_published_one():
+    """Test case 14 of "The Galois/Counter Mode of Operation"."""
+    sealed, tag = spec_records.gcm(bytes(32), bytes(12), b"", bytes(16))
+    assert sealed.hex() == "cea7403d4d606b6e074ec5d3baf39d18"
+    assert tag.hex() == "d0d1c8a799996bf0265b98b5d48ab919"
+
+
+@pytest.mark.parametrize("vector", VECTORS["records"], ids=lambda vector: f"{vector['records_per_key']} per key")
+def test_records(vector):
+    parts = [tuple(bytes.fromhex(record[part]) for part in ("clear", "plain")) for record in vector["records"]]
+    made = spec_records.records(bytes.fromhex(vector["key"]), vector["records_per_key"], parts)
+    assert [(sealed.hex(), tag.hex()) for sealed, tag in made] == [
+        (record["sealed"], record["tag"]) for record in vector["records"]
+    ]
 
 
 @pytest.mark.parametrize("vector", VECTORS["sketches"], ids=lambda vector: str(vector["element"]))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What proto/SPEC.md says about hashes and cuts is what the daemon does: proto/vectors.json holds
 // examples, and tests/integration/test_spec_vectors.py makes the same from the text alone.
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <numeric>
 
@@ -8,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/record_cipher.h"
 #include "codec/codec_loss.h"
 #include "control/flow_keys.h"
 #include "engine/exchange.h"
@@ -230,22 +233,46 @@ TEST(SpecVectorsTest, Streams) {
   }
 }
 
+std::string hex(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::vector<uint8_t> bytes_of_hex(const std::string& text) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < text.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoul(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+TEST(SpecVectorsTest, Records) {
+  for (const Json& vector : vectors("records")) {
+    Sha256Digest key{};
+    std::ranges::copy(bytes_of_hex(vector["key"]), key.begin());
+    RecordCipher cipher(key, vector["records_per_key"]);
+    for (const Json& record : vector["records"]) {
+      const auto plain = bytes_of_hex(record["plain"]);
+      const std::span<const uint8_t> part = plain;
+      std::vector<uint8_t> sealed(plain.size());
+      std::array<uint8_t, RecordCipher::kTagBytes> tag{};
+      ASSERT_TRUE(
+          cipher.seal(bytes_of_hex(record["clear"]), std::span(&part, 1), sealed, tag).is_ok());
+      EXPECT_EQ(hex(sealed), record["sealed"].get<std::string>());
+      EXPECT_EQ(hex(tag), record["tag"].get<std::string>());
+    }
+  }
+}
+
 TEST(SpecVectorsTest, FlowKeys) {
-  const auto hex = [](std::span<const uint8_t> bytes) {
-    std::string text;
-    for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-    return text;
-  };
   for (const Json& vector : vectors("flow_keys")) {
-    const std::string cluster_key = vector["cluster_key"];
-    std::vector<uint8_t> key;
-    for (size_t i = 0; i < cluster_key.size(); i += 2)
-      key.push_back(static_cast<uint8_t>(std::stoul(cluster_key.substr(i, 2), nullptr, 16)));
-    const LinkKey link = make_link_key(key, number(vector["opener"]), number(vector["receiver"]),
-                                       number(vector["nonce"]));
+    const LinkKey link =
+        make_link_key(bytes_of_hex(vector["cluster_key"]), number(vector["opener"]),
+                      number(vector["receiver"]), number(vector["nonce"]));
     const FlowKeys keys(link, vector["io_loop"], vector["flow"], vector["generation"]);
     const uint16_t port = vector["port"];
     EXPECT_EQ(hex(keys.proof_key), vector["proof_key"].get<std::string>());
+    EXPECT_EQ(hex(keys.cipher_key), vector["cipher_key"].get<std::string>());
     EXPECT_EQ(keys.chunk_token, number(vector["chunk_token"]));
     EXPECT_EQ(hex(flow_proof(keys.proof_key, FlowProofOf::Connecting, port)),
               vector["connecting"].get<std::string>());
