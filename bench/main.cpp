@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // braid-bench: measures braid from a trainer's place. Start it once per rank, as a training script;
-// `codecs` alone.
+// `codecs` and `ciphers` alone.
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
@@ -14,6 +14,7 @@
 #include "arguments/format_option.h"
 #include "arguments/parse_arguments.h"
 #include "base/version.h"
+#include "bench/ciphers.h"
 #include "bench/codecs.h"
 #include "bench/collective_command.h"
 #include "bench/command_options.h"
@@ -66,6 +67,19 @@ CLI::App* add_codecs_command(CLI::App& app, braid::bench::CodecsOptions& options
                   "themselves")
       ->check(CLI::Range(1u, 127u));
   braid::add_format_options(*sub, options.as_json, "one JSON object per codec");
+  return sub;
+}
+
+// Nor do those of encryption.
+CLI::App* add_ciphers_command(CLI::App& app, braid::bench::CiphersOptions& options) {
+  CLI::App* sub = app.add_subcommand(
+      "ciphers", "encrypts, decrypts and hashes on one core: what transport.encryption costs");
+  add_sizes_option(*sub, options.sizes, "bytes of a record, separated by commas");
+  sub->get_option("--sizes")->capture_default_str();
+  sub->add_option("--repeats", options.repeats, "measured passes, of which the fastest counts")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1'000'000u));
+  braid::add_format_options(*sub, options.as_json, "one JSON object per size");
   return sub;
 }
 
@@ -192,7 +206,10 @@ int main(int argc, char** argv) {
   const CLI::App* replay = add_replay_command(app, replay_options);
   braid::bench::CodecsOptions codecs_options;
   const CLI::App* codecs = add_codecs_command(app, codecs_options);
+  braid::bench::CiphersOptions ciphers_options;
+  const CLI::App* ciphers = add_ciphers_command(app, ciphers_options);
   if (const auto code = braid::parse_arguments(app, argc, argv)) return *code;
+  if (ciphers->parsed()) return finish(braid::bench::run_ciphers(ciphers_options));
   if (codecs->parsed()) return finish(braid::bench::run_codecs(codecs_options));
   if (replay->parsed()) return finish(braid::bench::run_replay(replay_options));
   if (device->parsed()) return finish(braid::bench::run_device(device_options));

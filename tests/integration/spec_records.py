@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second implementation of what proto/SPEC.md says about records: AES-256-GCM as in FIPS 197 and NIST SP 800-38D.
 
-Slow, and open to whoever measures its time: for examples alone.
+Slow, and its time tells the key: for examples alone.
 """
 
 import hashlib
@@ -53,8 +53,8 @@ def round_keys(key: bytes) -> list[list[int]]:
 
 
 def mixed(column: list[int]) -> list[int]:
-    a, b, c, d = column
-    return [double(w) ^ double(x) ^ x ^ y ^ z for w, x, y, z in ((a, b, c, d), (b, c, d, a), (c, d, a, b), (d, a, b, c))]
+    turned = [column[i:] + column[:i] for i in range(4)]
+    return [double(w) ^ double(x) ^ x ^ y ^ z for w, x, y, z in turned]
 
 
 def aes(key: bytes, block: bytes) -> bytes:
