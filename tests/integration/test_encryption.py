@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from braid_build import BRAIDD, PATIENCE_S, ran
+from braid_build import BRAIDD, PATIENCE_S, braidctl, ran
 from real_cluster import Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
 from silent_network import skip_without_packet_filter
 
@@ -109,6 +109,8 @@ def test_nodes_that_disagree_refuse_each_other_by_name(encrypting):
             assert f"{setting} on node '{node.name}' ({node.address})" in text, text
         assert "transport.encryption is" in here.log()
         trainers[0].error()
+        checked = braidctl(here.socket, "check", "--peer", there.address)
+        assert checked.returncode == 1 and "transport.encryption is" in checked.stdout, checked.stdout
         restart_with(there if encrypting == 0 else here, "transport.encryption=on")
         cluster.expect_healthy()
 
