@@ -220,5 +220,10 @@ def flow_keys(cluster_key: bytes, opener: int, receiver: int, nonce: int, io_loo
     return proof_key, cipher_key, int.from_bytes(token[:8], "little")
 
 
-def flow_proof(proof_key: bytes, side: str, port: int) -> bytes:
-    return hmac_sha256(proof_key, f"braid flow, {side}".encode(), struct.pack(">H", port))
+def flow_proof(proof_key: bytes, side: str, port: int, salts: bytes = b"") -> bytes:
+    """`salts`: on an encrypted connection, those that were said by then."""
+    return hmac_sha256(proof_key, f"braid flow, {side}".encode(), struct.pack(">H", port), salts)
+
+
+def flow_record_key(cipher_key: bytes, side: str, salts: bytes) -> bytes:
+    return hmac_sha256(cipher_key, f"braid records, {side}".encode(), salts)

@@ -70,6 +70,16 @@ def test_flow_keys(vector):
         assert spec.flow_proof(proof_key, side, vector["port"]).hex() == vector[side]
 
 
+@pytest.mark.parametrize("vector", VECTORS["encrypted_connections"], ids=lambda vector: f"port {vector['port']}")
+def test_encrypted_connections(vector):
+    proof_key, cipher_key = (bytes.fromhex(vector[name]) for name in ("proof_key", "cipher_key"))
+    said = bytes.fromhex(vector["connecting_salt"])
+    both = said + bytes.fromhex(vector["listening_salt"])
+    for side, salts in (("connecting", said), ("listening", both)):
+        assert spec.flow_proof(proof_key, side, vector["port"], salts).hex() == vector[side]
+        assert spec.flow_record_key(cipher_key, side, salts).hex() == vector[f"{side}_key"]
+
+
 def test_gcm_is_the_published_one():
     """Test case 14 of "The Galois/Counter Mode of Operation"."""
     sealed, tag = spec_records.gcm(bytes(32), bytes(12), b"", bytes(16))

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tcp/flow_listener.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include <netinet/in.h>
@@ -9,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/random.h"
 
 namespace braid {
 namespace {
@@ -25,6 +28,12 @@ std::optional<SocketAddress> bound_address(int socket) {
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &bytes) != 0)
     return std::nullopt;
   return SocketAddress::from(reinterpret_cast<const sockaddr*>(&address));
+}
+
+// All of it is there.
+bool has_read(int socket, std::span<uint8_t> bytes) {
+  return ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT) ==
+         static_cast<ssize_t>(bytes.size());
 }
 
 }  // namespace
@@ -72,8 +81,9 @@ Status FlowListener::watch() {
   return Status::ok();
 }
 
-void FlowListener::expect(uint64_t token, const Sha256Digest& proof_key, Take take) {
-  expected_.insert_or_assign(token, Expected{proof_key, std::move(take)});
+void FlowListener::expect(uint64_t token, const Sha256Digest& proof_key, bool is_encrypted,
+                          Take take) {
+  expected_.insert_or_assign(token, Expected{proof_key, is_encrypted, std::move(take)});
 }
 
 void FlowListener::accept_some() {
@@ -100,8 +110,9 @@ void FlowListener::pause() {
 }
 
 void FlowListener::greet(Fd connection, const SocketAddress* from) {
+  FlowSalts salts;
   Take take;
-  if (has_greeted(connection.get(), take)) return take(std::move(connection));
+  if (has_greeted(connection.get(), salts, take)) return take(std::move(connection), salts);
   if (strangers_.fetch_add(1, std::memory_order_relaxed) != 0) return;
   BRAID_LOG_WARN(
       "rail {}: refused a connection from {} to the port of the flows, for it comes from no daemon "
@@ -109,24 +120,43 @@ void FlowListener::greet(Fd connection, const SocketAddress* from) {
       rail_, from != nullptr ? from->to_string() : "an unknown address");
 }
 
-bool FlowListener::has_greeted(int connection, Take& take) {
+bool FlowListener::has_greeted(int connection, FlowSalts& salts, Take& take) {
   FlowGreeting greeting{};
-  if (::recv(connection, &greeting, sizeof(greeting), MSG_DONTWAIT) !=
-          static_cast<ssize_t>(sizeof(greeting)) ||
-      greeting.magic != FlowGreeting::kMagic || greeting.version != FlowGreeting::kVersion)
+  if (!has_read(connection, {reinterpret_cast<uint8_t*>(&greeting), sizeof(greeting)}) ||
+      greeting.magic != FlowGreeting::kMagic)
     return false;
   const auto found = expected_.find(greeting.token);
   if (found == expected_.end()) return false;
-  const Sha256Digest key = found->second.proof_key;
+  const bool is_encrypted = found->second.is_encrypted;
+  const auto side = FlowProofOf::Connecting;
+  if (greeting.version != (is_encrypted ? FlowGreeting::kEncrypted : FlowGreeting::kVersion) ||
+      (is_encrypted && !has_read(connection, salts.own(side))))
+    return false;
+  const auto said = is_encrypted ? salts.known_to(side) : std::span<const uint8_t>();
   if (!equal_in_constant_time(greeting.proof,
-                              flow_proof(key, FlowProofOf::Connecting, address_.port())))
+                              flow_proof(found->second.proof_key, side, address_.port(), said)))
     return false;
   // A proof that was heard lets no other connection in.
-  take = std::move(found->second.take);
+  Expected expected = std::move(found->second);
   expected_.erase(found);
-  const auto answer = flow_proof(key, FlowProofOf::Listening, address_.port());
-  return ::send(connection, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(answer.size());
+  take = std::move(expected.take);
+  return answer(connection, expected, salts);
+}
+
+bool FlowListener::answer(int connection, const Expected& expected, FlowSalts& salts) const {
+  const auto side = FlowProofOf::Listening;
+  std::array<uint8_t, kFlowProofBytes + FlowSalts::kBytes> bytes{};
+  size_t count = kFlowProofBytes;
+  std::span<const uint8_t> said;
+  if (expected.is_encrypted) {
+    fill_random(salts.own(side));
+    std::ranges::copy(salts.own(side), bytes.begin() + kFlowProofBytes);
+    count += FlowSalts::kBytes;
+    said = salts.known_to(side);
+  }
+  std::ranges::copy(flow_proof(expected.proof_key, side, address_.port(), said), bytes.begin());
+  return ::send(connection, bytes.data(), count, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(count);
 }
 
 }  // namespace braid

@@ -17,10 +17,12 @@
 
 namespace braid {
 
-// What the connecting side says first, in one segment.
+// What the connecting side says first, in one segment. With kEncrypted its salt (FlowSalts)
+// follows, and the listening side's salt follows the proof in the answer.
 struct FlowGreeting {
   static constexpr uint32_t kMagic = 0x77614462;  // "bDaw"
   static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kEncrypted = 2;  // all that comes after the greetings is
 
   uint32_t magic = kMagic;
   uint32_t version = kVersion;
@@ -35,8 +37,8 @@ static_assert(sizeof(FlowGreeting) == 48);
 // Loop thread only.
 class FlowListener {
  public:
-  // The connection that has proved itself; our side's proof was sent.
-  using Take = std::function<void(Fd connection)>;
+  // The connection that has proved itself; our side's proof was sent. `salts`: if it is encrypted.
+  using Take = std::function<void(Fd connection, const FlowSalts& salts)>;
 
   // A listening socket; `port` 0: any.
   static Result<Fd> listen(const SocketAddress& address);
@@ -45,13 +47,15 @@ class FlowListener {
                                                       std::atomic<uint64_t>& strangers);
 
   const SocketAddress& address() const { return address_; }
-  // The one connection that names `token` and holds the key goes to `take`, until forget().
-  void expect(uint64_t token, const Sha256Digest& proof_key, Take take);
+  // The one connection that names `token`, holds the key and is encrypted, or not, as is expected
+  // goes to `take`, until forget().
+  void expect(uint64_t token, const Sha256Digest& proof_key, bool is_encrypted, Take take);
   void forget(uint64_t token) { expected_.erase(token); }
 
  private:
   struct Expected {
     Sha256Digest proof_key;
+    bool is_encrypted;
     Take take;
   };
 
@@ -60,7 +64,8 @@ class FlowListener {
   Status watch();
   void accept_some();
   void greet(Fd connection, const SocketAddress* from);
-  bool has_greeted(int connection, Take& take);
+  bool has_greeted(int connection, FlowSalts& salts, Take& take);
+  bool answer(int connection, const Expected& expected, FlowSalts& salts) const;
   void pause();
 
   Loop& loop_;

@@ -26,25 +26,13 @@ iovec as_iovec(std::span<const uint8_t> part) {
 
 }  // namespace
 
-void SendQueue::push(std::span<const uint8_t> header, std::span<const uint8_t> payload,
-                     uint64_t token) {
-  if (empty()) {
-    messages_.clear();
-    first_ = 0;
-  } else if (messages_.size() == messages_.capacity() && first_ > 0) {
-    messages_.erase(messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(first_));
-    first_ = 0;
-  }
-  messages_.push_back({header, payload, token});
-}
-
 ssize_t SendQueue::send_some(int socket) {
   std::array<iovec, 2 * kMessagesAtOnce> parts{};
   size_t count = 0;
   size_t sent = sent_;
-  const size_t end = std::min(messages_.size(), first_ + kMessagesAtOnce);
-  for (size_t at = first_; at < end; ++at) {
-    for (const auto& part : {messages_[at].header, messages_[at].payload}) {
+  const auto messages = waiting();
+  for (const Message& one : messages.first(std::min(messages.size(), kMessagesAtOnce))) {
+    for (const auto& part : {one.header, one.payload}) {
       const auto rest = rest_of(part, sent);
       if (!rest.empty()) parts[count++] = as_iovec(rest);
     }
@@ -60,18 +48,15 @@ SendQueue::Outcome SendQueue::flush(int socket, Owner& owner) {
     const ssize_t sent = send_some(socket);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) return Outcome::Full;
-      error_ = Status::from_errno(errno, "the connection broke");
-      return Outcome::Failed;
+      return after_failed_send();
     }
     sent_ += static_cast<size_t>(sent);
     while (!empty()) {
-      const Message first = messages_[first_];
+      const Message& first = waiting().front();
       const size_t bytes = first.header.size() + first.payload.size();
       if (sent_ < bytes) break;
       sent_ -= bytes;
-      ++first_;
-      owner.on_sent(first.token);
+      end_message(owner);
     }
   }
   return Outcome::Empty;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tcp/tcp_channel.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <linux/sockios.h>
@@ -10,9 +12,14 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/random.h"
 #include "loop/tcp_segments.h"
 #include "loop/tcp_timers.h"
 #include "net/tcp/flow_address.h"
+#include "net/tcp/message_reader.h"
+#include "net/tcp/sealed_queue.h"
+#include "net/tcp/sealed_reader.h"
+#include "net/tcp/send_queue.h"
 #include "net/tcp/socket_state.h"
 
 namespace braid {
@@ -42,6 +49,7 @@ TcpChannel::TcpChannel(Loop& loop, const TcpRail& rail, FlowListener& listener, 
       role_(request.role),
       token_(request.token),
       proof_key_(request.proof_key),
+      cipher_key_(request.cipher_key),
       segment_bytes_(request.segment_bytes),
       address_(flow_address(listener.address())) {}
 
@@ -49,9 +57,10 @@ TcpChannel::~TcpChannel() { close(); }
 
 void TcpChannel::start(FlowChannelHandler& handler) {
   handler_ = &handler;
-  reader_.emplace(handler, header_bytes_of(role_));
-  if (role_ == ChannelRole::TakesChunks)
-    listener_.expect(token_, proof_key_, [this](Fd connection) { take(std::move(connection)); });
+  if (role_ != ChannelRole::TakesChunks) return;
+  listener_.expect(
+      token_, proof_key_, cipher_key_.has_value(),
+      [this](Fd connection, const FlowSalts& salts) { take(std::move(connection), salts); });
 }
 
 void TcpChannel::connect(std::vector<uint8_t> remote_address) {
@@ -73,8 +82,11 @@ Status TcpChannel::begin_connecting(const std::vector<uint8_t>& remote_address) 
   return watch();
 }
 
-void TcpChannel::take(Fd socket) {
+void TcpChannel::take(Fd socket, const FlowSalts& salts) {
   socket_ = std::move(socket);
+  salts_ = salts;
+  begin_sending({});
+  begin_reading();
   set_up(socket_.get());
   is_connected_ = true;
   is_readable_ = true;  // the first message has come with the greeting
@@ -114,16 +126,49 @@ void TcpChannel::finish_connecting() {
 }
 
 void TcpChannel::greet() {
-  greeting_.token = token_;
-  greeting_.proof = flow_proof(proof_key_, FlowProofOf::Connecting, port_);
-  queue_.push({reinterpret_cast<const uint8_t*>(&greeting_), sizeof(greeting_)}, {},
-              kGreetingToken);
+  const auto side = FlowProofOf::Connecting;
+  FlowGreeting greeting;
+  greeting.token = token_;
+  std::span<const uint8_t> salt;
+  if (cipher_key_) {
+    greeting.version = FlowGreeting::kEncrypted;
+    fill_random(salts_.own(side));
+    salt = salts_.own(side);
+  }
+  greeting.proof = flow_proof(proof_key_, side, port_, salt);
+  std::memcpy(greeting_.data(), &greeting, sizeof(greeting));
+  std::ranges::copy(salt, greeting_.begin() + sizeof(greeting));
+  begin_sending(std::span(greeting_).first(sizeof(greeting) + salt.size()));
+}
+
+void TcpChannel::begin_sending(std::span<const uint8_t> greeting) {
+  if (cipher_key_) {
+    const auto side =
+        role_ == ChannelRole::SendsChunks ? FlowProofOf::Connecting : FlowProofOf::Listening;
+    outgoing_ = std::make_unique<SealedQueue>(
+        RecordCipher(flow_record_key(*cipher_key_, side, salts_)), greeting);
+    return;
+  }
+  outgoing_ = std::make_unique<SendQueue>();
+  if (!greeting.empty()) outgoing_->push(greeting, {}, kGreetingToken);
+}
+
+void TcpChannel::begin_reading() {
+  const size_t header_bytes = header_bytes_of(role_);
+  if (cipher_key_) {
+    const auto side =
+        role_ == ChannelRole::SendsChunks ? FlowProofOf::Listening : FlowProofOf::Connecting;
+    incoming_ = std::make_unique<SealedReader>(
+        *handler_, header_bytes, RecordCipher(flow_record_key(*cipher_key_, side, salts_)));
+  } else {
+    incoming_ = std::make_unique<MessageReader>(*handler_, header_bytes);
+  }
 }
 
 FlowChannel::SendResult TcpChannel::send(std::span<const uint8_t> header,
                                          std::span<const uint8_t> payload, uint64_t token) {
   // Messages of one round go by one system call, at the next progress().
-  queue_.push(header, payload, token);
+  outgoing_->push(header, payload, token);
   handler_->on_work();
   return SendResult::InProgress;
 }
@@ -140,8 +185,8 @@ void TcpChannel::on_sent(uint64_t token) {
 
 // True: some was sent, and there may be more.
 bool TcpChannel::flush() {
-  if (queue_.empty() || is_full_) return false;
-  const auto outcome = queue_.flush(socket_.get(), *this);
+  if (outgoing_->empty() || is_full_) return false;
+  const auto outcome = outgoing_->flush(socket_.get(), *this);
   switch (outcome) {
     case SendQueue::Outcome::Empty:
       return false;
@@ -150,7 +195,7 @@ bool TcpChannel::flush() {
       poll_->change(UV_READABLE | UV_WRITABLE);
       return false;
     case SendQueue::Outcome::Failed:
-      fail(queue_.error());
+      fail(outgoing_->error());
       return false;
   }
   return false;
@@ -159,17 +204,17 @@ bool TcpChannel::flush() {
 // True: there may be more.
 bool TcpChannel::read() {
   if (!is_readable_) return false;
-  if (role_ == ChannelRole::SendsChunks && answered_ < answer_.size() && !read_answer())
-    return false;
-  const auto outcome = reader_->read(socket_.get(), buffer_);
-  is_readable_ = outcome == MessageReader::Outcome::More;
+  if (incoming_ == nullptr && !read_answer()) return false;
+  const auto outcome = incoming_->read(socket_.get(), buffer_);
+  is_readable_ = outcome == IncomingMessages::Outcome::More;
   return is_readable_;
 }
 
 // The other side's proof, before anything that it says is heard.
 bool TcpChannel::read_answer() {
+  const size_t bytes = kFlowProofBytes + (cipher_key_ ? FlowSalts::kBytes : 0);
   const ssize_t received =
-      ::recv(socket_.get(), answer_.data() + answered_, answer_.size() - answered_, MSG_DONTWAIT);
+      ::recv(socket_.get(), answer_.data() + answered_, bytes - answered_, MSG_DONTWAIT);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
     is_readable_ = false;
     return false;
@@ -179,11 +224,24 @@ bool TcpChannel::read_answer() {
     return false;
   }
   answered_ += static_cast<size_t>(received);
-  if (answered_ < answer_.size()) return false;
-  if (equal_in_constant_time(answer_, flow_proof(proof_key_, FlowProofOf::Listening, port_)))
-    return true;
-  fail({StatusCode::PermissionDenied, "who listens there does not hold the flow's key"});
-  return false;
+  if (answered_ < bytes) return false;
+  if (!is_answer_right()) {
+    fail({StatusCode::PermissionDenied, "who listens there does not hold the flow's key"});
+    return false;
+  }
+  begin_reading();
+  return true;
+}
+
+bool TcpChannel::is_answer_right() {
+  const auto side = FlowProofOf::Listening;
+  const auto proof = std::span(answer_).first<kFlowProofBytes>();
+  std::span<const uint8_t> salts;
+  if (cipher_key_) {
+    std::ranges::copy(std::span(answer_).subspan(proof.size()), salts_.own(side).begin());
+    salts = salts_.known_to(side);
+  }
+  return equal_in_constant_time(proof, flow_proof(proof_key_, side, port_, salts));
 }
 
 void TcpChannel::fail(const Status& error) {
@@ -202,7 +260,7 @@ void TcpChannel::close() {
   is_connected_ = false;
   int unacknowledged = 0;
   ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
-  if (unacknowledged > 0 || !queue_.empty()) {
+  if (unacknowledged > 0 || (outgoing_ != nullptr && !outgoing_->empty())) {
     // The kernel drops what it still holds, and tells the other side at once: on a silent path it
     // would go on trying for a quarter of an hour.
     const linger at_once{1, 0};

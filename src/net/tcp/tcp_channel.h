@@ -14,8 +14,8 @@
 #include "net/flow_channel.h"
 #include "net/flow_proof.h"
 #include "net/tcp/flow_listener.h"
-#include "net/tcp/message_reader.h"
-#include "net/tcp/send_queue.h"
+#include "net/tcp/incoming_messages.h"
+#include "net/tcp/outgoing_messages.h"
 #include "net/tcp/tcp_rail.h"
 
 namespace braid {
@@ -28,8 +28,8 @@ namespace braid {
 //   the other's proof is checked ◄──────────── its own proof, acknowledgements
 //
 // So a flow is open one round trip after TCP's own. Messages follow each other as bytes, the header
-// first.
-class TcpChannel final : public FlowChannel, private SendQueue::Owner {
+// first; with a cipher key as encrypted records (SealedRecord), in both directions.
+class TcpChannel final : public FlowChannel, private OutgoingMessages::Owner {
  public:
   // All but `request` outlive the channel.
   TcpChannel(Loop& loop, const TcpRail& rail, FlowListener& listener, ReadBuffer& buffer,
@@ -54,11 +54,14 @@ class TcpChannel final : public FlowChannel, private SendQueue::Owner {
   Status watch();
   void on_socket(int events);
   void finish_connecting();
-  void take(Fd socket);
+  void take(Fd socket, const FlowSalts& salts);
   void greet();
+  void begin_sending(std::span<const uint8_t> greeting);
+  void begin_reading();
   bool flush();
   bool read();
   bool read_answer();
+  bool is_answer_right();
   void fail(const Status& error);
   void on_sent(uint64_t token) override;
 
@@ -69,19 +72,24 @@ class TcpChannel final : public FlowChannel, private SendQueue::Owner {
   const ChannelRole role_;
   const uint64_t token_;
   const Sha256Digest proof_key_;
+  const std::optional<Sha256Digest> cipher_key_;
   const int segment_bytes_;
   const std::vector<uint8_t> address_;
   FlowChannelHandler* handler_ = nullptr;
-  std::optional<MessageReader> reader_;
+  // These two are there while messages may come, or be sent.
+  std::unique_ptr<IncomingMessages> incoming_;
+  std::unique_ptr<OutgoingMessages> outgoing_;
   Fd socket_;
   std::unique_ptr<Poll> poll_;  // goes before the socket
   uint16_t port_ = 0;           // of the listening side
   bool is_connected_ = false;
   bool is_readable_ = false;  // as far as is known
   bool is_full_ = false;      // the socket has no room
-  SendQueue queue_;
-  FlowGreeting greeting_;
-  FlowProof answer_{};  // SendsChunks: what has come of it
+  // SendsChunks: with the salt, if it is encrypted.
+  std::array<uint8_t, sizeof(FlowGreeting) + FlowSalts::kBytes> greeting_{};
+  FlowSalts salts_;
+  std::array<uint8_t, kFlowProofBytes + FlowSalts::kBytes>
+      answer_{};  // SendsChunks: what came of it
   size_t answered_ = 0;
 };
 

@@ -84,6 +84,7 @@ TransportOptions TwoNodes::default_options() {
   options.transports = {"tcp"};
   const char* const tcp = std::getenv("BRAID_TEST_TCP");  // see CMakeLists.txt
   if (tcp != nullptr && tcp == std::string_view("ucx")) options.tcp = TcpTransport::Ucx;
+  if (tcp != nullptr && tcp == std::string_view("encrypted")) options.encrypts = true;
   options.flows_per_link = 4;
   options.chunk_bytes = 64 << 10;
   options.window_bytes = 256 << 10;

@@ -281,6 +281,24 @@ TEST(SpecVectorsTest, FlowKeys) {
   }
 }
 
+TEST(SpecVectorsTest, EncryptedConnections) {
+  for (const Json& vector : vectors("encrypted_connections")) {
+    Sha256Digest proof_key{};
+    Sha256Digest cipher_key{};
+    FlowSalts salts;
+    std::ranges::copy(bytes_of_hex(vector["proof_key"]), proof_key.begin());
+    std::ranges::copy(bytes_of_hex(vector["cipher_key"]), cipher_key.begin());
+    for (const auto side : {FlowProofOf::Connecting, FlowProofOf::Listening}) {
+      const std::string name = side == FlowProofOf::Connecting ? "connecting" : "listening";
+      std::ranges::copy(bytes_of_hex(vector[name + "_salt"]), salts.own(side).begin());
+      EXPECT_EQ(hex(flow_proof(proof_key, side, vector["port"], salts.known_to(side))),
+                vector[name].get<std::string>());
+      EXPECT_EQ(hex(flow_record_key(cipher_key, side, salts)),
+                vector[name + "_key"].get<std::string>());
+    }
+  }
+}
+
 TEST(SpecVectorsTest, Sketches) {
   for (const Json& vector : vectors("sketches")) {
     for_sketch_buckets(vector["element"], 1, [&](uint64_t, uint64_t bucket, double sign) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "net/tcp/message_taker.h"
 
 namespace braid::testing {
 namespace {
@@ -21,87 +21,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using How = ChunkIntake::How;
 using Outcome = MessageReader::Outcome;
-
-constexpr size_t kHeaderBytes = sizeof(proto::ChunkHeader);
-
-// A header of this test's: how many bytes follow, and which message it is.
-struct TestHeader {
-  uint32_t bytes = 0;
-  uint32_t number = 0;
-  std::array<uint8_t, kHeaderBytes - 8> zeros{};
-};
-static_assert(sizeof(TestHeader) == kHeaderBytes);
-
-// Puts each message together, in whichever way it comes.
-class Taker final : public FlowChannelHandler {
- public:
-  void on_work() override {}
-  void on_connected() override {}
-  void on_channel_error(const Status& error) override { failure = error; }
-  void on_send_done(uint64_t, const Status&) override {}
-
-  void on_message(std::span<const uint8_t> header, std::span<const uint8_t> payload,
-                  bool is_whole) override {
-    EXPECT_TRUE(is_whole);
-    EXPECT_EQ(payload.size(), parsed(header).bytes);
-    end(header, {payload.begin(), payload.end()});
-  }
-  Result<uint32_t> payload_bytes(std::span<const uint8_t> header) override {
-    EXPECT_EQ(header.size(), kHeaderBytes);
-    if (parsed(header).number == kNone) return Status(StatusCode::Protocol, "no message");
-    coming.assign(parsed(header).bytes, 0);
-    return parsed(header).bytes;
-  }
-  ChunkIntake intake(std::span<const uint8_t> header) override {
-    if (parsed(header).number == gone) return {};
-    const How how = ways[parsed(header).number % ways.size()];
-    return {how, how == How::Store ? coming.data() : nullptr};
-  }
-  void fold(std::span<const uint8_t> header, uint32_t offset,
-            std::span<const uint8_t> piece) override {
-    EXPECT_EQ(offset % ChunkSink::kPieceBytes, 0u);
-    EXPECT_EQ(offset, folded);
-    const bool is_last = offset + piece.size() == parsed(header).bytes;
-    EXPECT_TRUE(is_last || piece.size() % ChunkSink::kPieceBytes == 0);
-    std::copy(piece.begin(), piece.end(), coming.begin() + offset);
-    folded = static_cast<uint32_t>(offset + piece.size());
-  }
-  void on_message_taken(std::span<const uint8_t> header, uint32_t bytes,
-                        bool was_dropped) override {
-    EXPECT_EQ(bytes, parsed(header).bytes);
-    if (was_dropped) dropped.push_back(parsed(header).number);
-    if (!was_dropped) end(header, std::move(coming));
-    folded = 0;
-  }
-
-  static constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<How> ways{How::Whole};  // message n comes by ways[n mod size]
-  uint32_t gone = kNone;              // this one can be taken in no more
-  std::vector<uint32_t> numbers;      // as they came
-  std::vector<std::vector<uint8_t>> payloads;
-  std::vector<uint32_t> dropped;
-  Status failure;
-
- private:
-  static TestHeader parsed(std::span<const uint8_t> header) {
-    TestHeader copy;
-    std::memcpy(static_cast<void*>(&copy), header.data(), sizeof(copy));
-    return copy;
-  }
-  void end(std::span<const uint8_t> header, std::vector<uint8_t> payload) {
-    numbers.push_back(parsed(header).number);
-    payloads.push_back(std::move(payload));
-  }
-  std::vector<uint8_t> coming;
-  uint32_t folded = 0;
-};
-
-std::vector<uint8_t> payload_of(uint32_t number, uint32_t bytes) {
-  std::vector<uint8_t> payload(bytes);
-  for (size_t at = 0; at < payload.size(); ++at)
-    payload[at] = static_cast<uint8_t>(number * 31 + at * 7 + (at >> 8));
-  return payload;
-}
+constexpr size_t kHeaderBytes = kTestHeaderBytes;
+using Taker = MessageTaker;
 
 class MessageReaderTest : public ::testing::Test {
  protected:

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <sys/socket.h>
@@ -7,6 +9,7 @@
 #include "net/flow_proof.h"
 #include "net/tcp/flow_address.h"
 #include "net/tcp/flow_listener.h"
+#include "net/tcp/sealed_record.h"
 #include "net/transport_testing.h"
 
 namespace braid::testing {
@@ -33,7 +36,7 @@ const Body* latest(const FakeNode& node) {
 // A flow for which b waits, and of which a is never told.
 class TcpStrangers : public ::testing::Test {
  protected:
-  TcpStrangers() : nodes_(native_options()) {
+  explicit TcpStrangers(const TransportOptions& options = native_options()) : nodes_(options) {
     nodes_.b->control.is_silent = true;
     nodes_.a->transport().open_link(nodes_.b->id(), [](const Status&) {});
     EXPECT_TRUE(nodes_.run_until([&] { return latest<proto::FlowAccept>(*nodes_.b) != nullptr; }));
@@ -62,8 +65,11 @@ class TcpStrangers : public ::testing::Test {
   }
   uint64_t strangers() const { return nodes_.b->transport().counters().strangers; }
   void expect_refused(const FlowGreeting& greeting, uint64_t count) {
+    expect_refused(&greeting, sizeof(greeting), count);
+  }
+  void expect_refused(const void* greeting, size_t bytes, uint64_t count) {
     const Fd socket = connect();
-    say(socket, &greeting, sizeof(greeting));
+    say(socket, greeting, bytes);
     EXPECT_TRUE(nodes_.run_until([&] { return strangers() == count; }));
     char byte = 0;
     EXPECT_LE(::recv(socket.get(), &byte, 1, 0), 0) << "nothing is said to a stranger";
@@ -165,6 +171,135 @@ TEST_F(TcpStrangers, AChunkLargerThanAnyThatMayComeEndsTheConnection) {
   say(right, &header, sizeof(header));
   EXPECT_TRUE(
       nodes_.run_until([&] { return nodes_.b->transport().counters().chunks_rejected == 1; }));
+}
+
+TransportOptions encrypted_options() {
+  auto options = native_options();
+  options.encrypts = true;
+  return options;
+}
+
+class EncryptedStrangers : public TcpStrangers {
+ protected:
+  struct Greeting {
+    FlowGreeting first;
+    std::array<uint8_t, FlowSalts::kBytes> salt{};
+  };
+  static_assert(sizeof(Greeting) == 64);
+
+  EncryptedStrangers() : TcpStrangers(encrypted_options()) {
+    const auto salt = salts_.own(FlowProofOf::Connecting);
+    salt[0] = 1;
+    own_.first.version = FlowGreeting::kEncrypted;
+    own_.first.token = keys_->chunk_token;
+    own_.first.proof =
+        flow_proof(keys_->proof_key, FlowProofOf::Connecting, listening_->port(), salt);
+    std::ranges::copy(salt, own_.salt.begin());
+  }
+  // The answer has come; from now on both salts are known.
+  void expect_encrypted_answer(const Fd& socket) {
+    std::array<uint8_t, kFlowProofBytes + FlowSalts::kBytes> answer{};
+    ASSERT_TRUE(nodes_.run_until([&] {
+      return ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_PEEK) ==
+             static_cast<ssize_t>(answer.size());
+    }));
+    ::recv(socket.get(), answer.data(), answer.size(), 0);
+    const auto salt = std::span(answer).last<FlowSalts::kBytes>();
+    std::ranges::copy(salt, salts_.own(FlowProofOf::Listening).begin());
+    const auto proof = flow_proof(keys_->proof_key, FlowProofOf::Listening, listening_->port(),
+                                  salts_.known_to(FlowProofOf::Listening));
+    EXPECT_TRUE(std::ranges::equal(std::span(answer).first(proof.size()), proof));
+    EXPECT_FALSE(std::ranges::equal(salt, std::array<uint8_t, FlowSalts::kBytes>{}));
+  }
+  bool is_closed(const Fd& socket) {
+    return nodes_.run_until([&] {
+      char byte = 0;
+      return ::recv(socket.get(), &byte, 1, MSG_DONTWAIT) == 0;
+    });
+  }
+  uint64_t rejected() const { return nodes_.b->transport().counters().chunks_rejected; }
+
+  FlowSalts salts_;
+  Greeting own_;
+};
+
+TEST_F(EncryptedStrangers, OnlyTheFlowsKeyAndTheSaltThatItProvesLetAConnectionIn) {
+  expect_refused(greeting(), 1);
+  Greeting wrong = own_;
+  wrong.salt.back() ^= 1;
+  expect_refused(&wrong, sizeof(wrong), 2);
+  wrong = own_;
+  wrong.first.proof = greeting().proof;  // that of a connection in clear
+  expect_refused(&wrong, sizeof(wrong), 3);
+  wrong = own_;
+  wrong.first.version = FlowGreeting::kVersion;
+  expect_refused(&wrong, sizeof(wrong), 4);
+  expect_refused(&own_, sizeof(own_) - 1, 5);
+  const Fd right = connect();
+  say(right, &own_, sizeof(own_));
+  expect_encrypted_answer(right);
+  expect_refused(&own_, sizeof(own_), 6);
+}
+
+TEST_F(TcpStrangers, AnEncryptedConnectionIsRefusedWhereFlowsAreInClear) {
+  FlowGreeting wrong = greeting();
+  wrong.version = FlowGreeting::kEncrypted;
+  expect_refused(wrong, 1);
+}
+
+// Both the proof and the token are right: a connection was taken over after its greeting.
+TEST_F(EncryptedStrangers, ChunksInClearEndTheConnection) {
+  const Fd right = connect();
+  say(right, &own_, sizeof(own_));
+  expect_encrypted_answer(right);
+  proto::ChunkHeader header{};
+  header.magic = proto::kChunkMagic;
+  header.version = proto::kChunkVersion;
+  header.phase = static_cast<uint8_t>(proto::Phase::ReduceScatter);
+  header.flow_token = keys_->chunk_token;
+  header.sequence = 1;
+  say(right, &header, sizeof(header));
+  EXPECT_TRUE(is_closed(right));
+  EXPECT_TRUE(nodes_.b->sink.arrived.empty());
+  EXPECT_EQ(rejected(), 0u) << "it was no message at all";
+}
+
+// What comes after the proof is read with the key for this connection, and this direction, alone.
+TEST_F(EncryptedStrangers, RecordsAreReadWithTheKeyOfTheConnectingSide) {
+  const Fd right = connect();
+  say(right, &own_, sizeof(own_));
+  expect_encrypted_answer(right);
+  RecordCipher cipher(flow_record_key(keys_->cipher_key, FlowProofOf::Connecting, salts_));
+  proto::ChunkHeader header{};  // it is no chunk of this flow, which only who can read it sees
+  header.magic = proto::kChunkMagic;
+  std::array<uint8_t, sizeof(header) + SealedRecord::kExtraBytes> record{};
+  const uint32_t length = sizeof(header);
+  std::memcpy(record.data(), &length, sizeof(length));
+  const std::array<std::span<const uint8_t>, 1> parts{
+      std::span(reinterpret_cast<const uint8_t*>(&header), sizeof(header))};
+  ASSERT_TRUE(cipher.seal(std::span(record).first<4>(), parts,
+                          std::span(record).subspan(4, sizeof(header)),
+                          std::span(record).last<RecordCipher::kTagBytes>()));
+  say(right, record.data(), record.size());
+  EXPECT_TRUE(nodes_.run_until([&] { return rejected() == 1; }));
+  EXPECT_TRUE(is_closed(right));
+}
+
+// The control plane connects no such nodes; if it did, no flow would open.
+TEST(TcpTransport, NodesOfWhichOneEncryptsOpenNoFlow) {
+  for (const bool is_first : {true, false}) {
+    TwoNodes nodes(is_first ? encrypted_options() : native_options(),
+                   is_first ? native_options() : encrypted_options());
+    nodes.a->transport().open_link(nodes.b->id(), [](const Status&) {});
+    EXPECT_TRUE(nodes.run_until([&] { return nodes.b->transport().counters().strangers > 0; }));
+    EXPECT_EQ(nodes.a->transport().counters().flows_open, 0u);
+  }
+}
+
+TEST(TcpTransport, ChunksAndTheirAcknowledgementsComeEncrypted) {
+  OpenNodes nodes(encrypted_options());
+  const auto source = nodes.submit(60'000, 200);
+  nodes.expect_delivered_once(*source, 200);
 }
 
 TEST(TcpTransport, NodesWithDifferentTransportsSaySo) {
