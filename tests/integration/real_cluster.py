@@ -46,8 +46,10 @@ LOOP_HELD_UP = re.compile(r"loop '[^']+' was held up for .*")
 PR_SET_PDEATHSIG = 1
 # For daemons that stand still for a moment.
 PEERS_WAIT = "control.peer_timeout_ms=600000"
-# The flows' tests run once more over UCX (scripts/check.sh).
-TRANSPORT = ("transport.tcp=ucx",) if os.environ.get("BRAID_TEST_TCP") == "ucx" else ()
+# The flows' tests run once more over UCX (scripts/check.sh). They also pass if all is encrypted.
+TRANSPORT = {"ucx": ("transport.tcp=ucx",), "encrypted": ("transport.encryption=on",)}.get(
+    os.environ.get("BRAID_TEST_TCP", ""), ()
+)
 _job_numbers = itertools.count(1)
 
 
