@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "control/control_plane.h"
@@ -18,7 +17,7 @@ namespace braid {
 class JobLeavers {
  public:
   // Does nothing if the rank is known to have left.
-  void add(LeftRank left) { left_.try_emplace(left.rank, std::move(left)); }
+  void add(const LeftRank& left) { left_.try_emplace(left.rank, left); }
   size_t count() const { return left_.size(); }
   bool contains(uint32_t rank) const { return left_.contains(rank); }
 

@@ -136,9 +136,16 @@ def in_a_ring(ranks: Ranks) -> float:
 
 
 def destroyed(ranks: Ranks) -> str:
-    work = dist.irecv(torch.zeros(3), 1, group=ranks.group) if ranks.rank == 0 else None
+    """The others stay in the group, for a receive from a rank that has left would end without it."""
+    if ranks.rank != 0:
+        ranks.hear("told")
+        dist.destroy_process_group(ranks.group)
+        return ""
+    work = dist.irecv(torch.zeros(3), 1, group=ranks.group)
     dist.destroy_process_group(ranks.group)
-    return told(work.wait) if work is not None else ""
+    text = told(work.wait)
+    ranks.say("told")
+    return text
 
 
 def main() -> None:
