@@ -100,20 +100,17 @@ TEST_F(Ipv6FrontTest, NobodyGetsPastIt) {
   for (const uint16_t port : ports) EXPECT_EQ(status_of(talk(port, kRequest)), 403);
 }
 
-TEST_F(Ipv6FrontTest, LongAnswersComeWholeAlsoToSlowReaders) {
+TEST_F(Ipv6FrontTest, ALongAnswerComesWholeAlsoToASlowReader) {
   const auto text = std::make_shared<const std::string>(kLongBytes, 'x');
   const auto server = serve_at(kLoopbackV6, {"/a", WebAccess::Open, [text](const WebRequest&) {
                                                WebReply reply;
                                                reply.body = text;
                                                return reply;
                                              }});
-  std::vector<Fd> slow;
-  for (int i = 0; i < 4; ++i) {
-    slow.push_back(connect_to(server->port(), kLoopbackV6));
-    ASSERT_TRUE(send_text(slow.back(), std::string(kRequest) + "\r\n\r\n"));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // their buffers fill
-  for (const Fd& one : slow) EXPECT_EQ(body_of(read_all(one)).size(), kLongBytes);
+  const Fd slow = connect_to(server->port(), kLoopbackV6);
+  ASSERT_TRUE(send_text(slow, std::string(kRequest) + "\r\n\r\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // its buffers fill
+  EXPECT_EQ(body_of(read_all(slow)).size(), kLongBytes);
 }
 
 TEST_F(Ipv6FrontTest, RequestsMayComeInPiecesAndBeTooLong) {
