@@ -108,6 +108,7 @@ def test_strangers_are_refused_there_as_well(pure):
 
 
 def test_the_page_and_braidctl_are_asked_at_ipv6_addresses(pure):
+    pure.expect_healthy()  # the daemons know each other by a job
     node, other = pure.nodes
     for asking in pure.nodes:
         assert "braid_build_info" in asking.run("curl", "-sf", f"http://[{node.address}]:{METRICS_PORT}/metrics")
