@@ -142,9 +142,12 @@ Ipv6Front::Ipv6Front(Fd listening, uint16_t port, uint16_t server_port, Fd wake)
       server_port_(server_port),
       wake_(std::move(wake)) {}
 
-Ipv6Front::~Ipv6Front() {
+Ipv6Front::~Ipv6Front() { stop(); }
+
+void Ipv6Front::stop() {
   ::eventfd_write(wake_.get(), 1);
   if (thread_.joinable()) thread_.join();
+  connections_.clear();
 }
 
 std::optional<Ipv6Front::Ends> Ipv6Front::ends_of(const TcpEnd& inner) const {

@@ -36,6 +36,8 @@ class Ipv6Front {
   Ipv6Front& operator=(const Ipv6Front&) = delete;
   ~Ipv6Front();
 
+  // Nobody is listened to any more, and all connections are closed. ends_of() goes on answering.
+  void stop();
   uint16_t port() const { return port_; }
   // Whose request comes to the HTTP server from this end. Nothing: it came past this front. Any
   // thread.

@@ -111,7 +111,7 @@ WebReply text_reply(int status, std::string text) {
 struct WebServer::State {
   explicit State(WebServerOptions given) : options(std::move(given)), access(options.access) {}
   ~State() {
-    front.reset();
+    if (front != nullptr) front->stop();
     if (context != nullptr) mg_stop(context);  // joins the threads
   }
 
@@ -129,7 +129,9 @@ struct WebServer::State {
   const WebServerOptions options;
   PageAccess access;
   mg_context* context = nullptr;
-  std::unique_ptr<Ipv6Front> front;  // nullptr: the address is one of IPv4
+  std::unique_ptr<Ipv6Front> front;  // nullptr: the address is one of IPv4; outlives requests
+  bool is_behind_front = false;      // set before requests come
+  std::atomic<const Ipv6Front*> front_for_requests{nullptr};
   std::mutex start_mutex;
   std::string start_message;  // what civetweb said while it started
 };
@@ -163,9 +165,12 @@ WebReply WebServer::State::reply_to(const mg_connection* connection, const mg_re
     request.peer_address = info.remote_addr;
     request.peer_port = static_cast<uint16_t>(info.remote_port);
     request.port = static_cast<uint16_t>(info.server_port);
-    if (front != nullptr) {
-      const auto ends = front->ends_of({request.peer_address, request.peer_port});
-      if (!ends) return text_reply(403, fmt::format("Ask at port {}.", front->port()));
+    if (is_behind_front) {
+      const Ipv6Front* const asked = front_for_requests.load(std::memory_order_acquire);
+      const auto ends = asked == nullptr
+                            ? std::nullopt
+                            : asked->ends_of({request.peer_address, request.peer_port});
+      if (!ends) return text_reply(403, "Ask at the port that the configuration names.");
       request.peer_address = ends->peer.address;
       request.peer_port = ends->peer.port;
       request.own_address = ends->own.address;
@@ -212,7 +217,7 @@ WebServer::~WebServer() {
   std::atomic<bool> ended = false;
   const std::string address = state_->front != nullptr ? kBehindFront : state_->options.address;
   const uint16_t port = state_->listening_port();
-  state_->front.reset();
+  if (state_->front != nullptr) state_->front->stop();
   std::thread waker([&ended, &address, port] { wake_until(ended, address, port); });
   state_.reset();
   ended = true;
@@ -223,6 +228,7 @@ Result<std::unique_ptr<WebServer>> WebServer::create(WebServerOptions options) {
   auto state = std::make_unique<State>(std::move(options));
   const auto address = SocketAddress::parse(state->options.address, state->options.port);
   const bool has_front = address && address->is_v6();
+  state->is_behind_front = has_front;
   const std::string bind_address =
       has_front ? fmt::format("{}:0", kBehindFront)
                 : fmt::format("{}:{}", state->options.address, state->options.port);
@@ -250,8 +256,12 @@ Result<std::unique_ptr<WebServer>> WebServer::create(WebServerOptions options) {
   std::string why = state->context == nullptr ? state->start_message : "";
   if (state->context != nullptr && has_front) {
     auto front = Ipv6Front::create(*address, state->listening_port());
-    if (front) state->front = std::move(*front);
-    if (!front) why = front.status().message();
+    if (front) {
+      state->front = std::move(*front);
+      state->front_for_requests.store(state->front.get(), std::memory_order_release);
+    } else {
+      why = front.status().message();
+    }
   }
   if (!why.empty() || state->context == nullptr) {
     return make_status(StatusCode::Unavailable,
