@@ -25,15 +25,22 @@ NodeCheck check_node(const LoadedConfig& loaded) {
   if (!network) return {{network.status().message()}};
   std::vector<std::string> troubles = find_host_troubles(config, *network);
   const auto rails = resolve_rails(config, *network);
+  TransportOptions transport;
   std::string address;
   if (rails) {
-    const Status found = FlowNetwork::check(transport_options(config, *rails));
+    transport = transport_options(config, *rails);
+    const Status found = FlowNetwork::check(transport);
     if (!found) troubles.push_back(found.message());
     if (const auto resolved = resolve_address(config, rails->front(), *network))
       address = *resolved;
   }
   const ListenCheck listening = check_listening(config, address);
   troubles.insert(troubles.end(), listening.troubles.begin(), listening.troubles.end());
+  if (!listening.is_served) {
+    const size_t io_loops = engine_options(config).io_loops;
+    for (const Status& fault : FlowNetwork::find_port_faults(transport, io_loops))
+      troubles.push_back(fault.message());
+  }
   // A default that stands in for a value that is wrong says nothing.
   if (!loaded.is_ok()) {
     std::erase_if(troubles, [&](const std::string& trouble) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/port_fault.h"
 #include "base/socket_address.h"
 #include "config/rails.h"
 
@@ -65,12 +66,12 @@ std::string socket_trouble(const std::string& path) {
   return {};
 }
 
-// Empty: the port can be opened, or the address is none of this machine's.
+// Opens the port, into `held`. Empty: it could be opened, or the address is none of this machine's.
 std::string port_trouble(std::string_view key, const std::string& host, uint16_t port,
-                         std::string_view other) {
+                         std::string_view other, std::vector<Fd>& held) {
   const auto address = SocketAddress::parse(host, port);
   if (!address) return {};
-  const Fd socket(::socket(address->get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd socket(::socket(address->get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   const int off = 0;
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -78,15 +79,9 @@ std::string port_trouble(std::string_view key, const std::string& host, uint16_t
     (void)::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   const bool is_open =
       ::bind(socket.get(), address->get(), address->bytes()) == 0 && ::listen(socket.get(), 1) == 0;
-  if (is_open || errno == EADDRNOTAVAIL) return {};
-  if (errno == EADDRINUSE) {
-    return fmt::format(
-        "{0}: {1} is taken at {2}; stop what listens there (ss -ltnp 'sport = :{1}' names it), or "
-        "use {3}",
-        key, port, host, other);
-  }
-  return fmt::format("{}: {} cannot be opened at {} by user {}: {}; use {}", key, port, host,
-                     ::geteuid(), std::strerror(errno), other);
+  if (!is_open) return errno == EADDRNOTAVAIL ? "" : port_fault(key, *address, errno, other);
+  held.push_back(std::move(socket));
+  return {};
 }
 
 }  // namespace
@@ -102,10 +97,10 @@ ListenCheck check_listening(const DaemonConfig& config, const std::string& node_
   const std::string control = resolve_listen(config, node_address);
   if (!config.control.cluster_key_file.empty() && !control.empty())
     note(port_trouble("control.port", control, config.control.port.value_or(0),
-                      "another port, the same on all nodes"));
+                      "another port, the same on all nodes", check.held));
   if (config.metrics.port != 0)
     note(port_trouble("metrics.port", config.metrics.address, config.metrics.port.value_or(0),
-                      "another port, or 0 for no metrics"));
+                      "another port, or 0 for no metrics", check.held));
   return check;
 }
 

@@ -25,4 +25,10 @@ Status FlowNetwork::check(const TransportOptions& options) {
   return options.is_native_tcp() ? TcpNetwork::check(options) : UcxNetwork::open(options).status();
 }
 
+std::vector<Status> FlowNetwork::find_port_faults(const TransportOptions& options,
+                                                  size_t io_loops) {
+  if (!options.is_native_tcp()) return {};
+  return TcpNetwork::find_port_faults(options, io_loops);
+}
+
 }  // namespace braid

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "loop/paced_tasks.h"
 #include "net/flow_channel.h"
@@ -22,6 +23,9 @@ class FlowNetwork {
                                                    size_t io_loops);
   // What open() would say of the rails. Nothing is begun that others could see.
   static Status check(const TransportOptions& options);
+  // Why open() could not listen on ports that the configuration names, one Status for each port and
+  // rail that is here. They are opened for a moment.
+  static std::vector<Status> find_port_faults(const TransportOptions& options, size_t io_loops);
 
   // `strangers` counts the connections that were refused on the loop. All outlive the channels.
   virtual std::unique_ptr<FlowChannels> channels(Loop& loop, uint16_t io_loop, PacedTasks& paced,

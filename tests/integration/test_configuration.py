@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from braid_build import BRAIDD, ran
 from real_cluster import needs_daemons
-from single_daemon import free_port
+from single_daemon import SingleDaemon, free_port
 
 pytestmark = needs_daemons
 
@@ -34,6 +34,50 @@ def test_what_a_node_has_is_good(tmp_path):
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert "/dev/null: good" in done.stdout
     assert list(tmp_path.iterdir()) == [tmp_path / "cluster.key"], "nothing is left behind"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("check", [True, False])
+def test_a_port_of_flows_that_is_taken_is_told_before_a_start_and_at_it(tmp_path, address, check):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as taken:
+        taken.bind((address, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        settings = (f"node.address={address}", "control.port=auto", f"transport.port={port}")
+        done = braidd(tmp_path, *settings, cluster_key(tmp_path), check=check)
+    told = (
+        f"transport.port: {port} is taken at {address}; stop what listens there (ss -ltnp 'sport = :{port}' names it), "
+        "or use another port"
+    )
+    assert (done.returncode, told in done.stderr) == (1, True), done.stderr
+    assert ("braidd cannot start: " + told in done.stderr) is not check
+
+
+def test_the_ports_of_all_io_threads_are_tried(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = ("node.address=127.0.0.1", "control.port=auto", f"transport.port={port - 2}")
+        three = braidd(tmp_path, *settings, "transport.io_threads=3", cluster_key(tmp_path), check=True)
+        two = braidd(tmp_path, *settings, "transport.io_threads=2", cluster_key(tmp_path), check=True)
+    told = f"--set transport.port: {port} is taken at 127.0.0.1"
+    assert told in three.stderr and told not in two.stderr, three.stderr + two.stderr
+
+
+def test_ports_of_flows_of_a_daemon_that_runs_are_no_mistake(tmp_path):
+    with SingleDaemon(f"transport.port={free_port()}", cluster_key(tmp_path)) as daemon:
+        done = ran([*daemon.process.args, "--check-config"])
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        elsewhere = ran([*daemon.process.args, "--check-config", "--set", f"client.socket={tmp_path}/s"])
+        assert elsewhere.returncode == 1 and "--set transport.port: " in elsewhere.stderr, elsewhere.stderr
+
+
+def test_flows_do_not_take_the_port_between_daemons(tmp_path):
+    port = free_port()
+    settings = ("node.address=127.0.0.1", f"control.port={port}", f"transport.port={port}", cluster_key(tmp_path))
+    done = braidd(tmp_path, *settings, check=True)
+    told = f"--set transport.port: {port} is taken at 127.0.0.1"
+    assert (done.returncode, told in done.stderr) == (1, True), done.stderr
 
 
 @pytest.mark.parametrize("setting, told", [

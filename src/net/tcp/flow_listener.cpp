@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/port_fault.h"
 #include "base/random.h"
 
 namespace braid {
@@ -47,8 +48,11 @@ Result<Fd> FlowListener::listen(const SocketAddress& address) {
                sizeof(kSilentGreetingSeconds));
   if (::bind(socket.get(), address.get(), address.bytes()) != 0 ||
       ::listen(socket.get(), kBacklog) != 0) {
-    return Status::from_errno(
-        errno, fmt::format("cannot listen for flows at {} (transport.port)", address.to_string()));
+    const int error = errno;
+    return Status(Status::from_errno(error, "").code(),
+                  port_fault("transport.port", address, error,
+                             "another port; each further I/O thread takes the next one"),
+                  error);
   }
   return socket;
 }

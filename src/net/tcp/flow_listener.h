@@ -40,7 +40,7 @@ class FlowListener {
   // The connection that has proved itself; our side's proof was sent. `salts`: if it is encrypted.
   using Take = std::function<void(Fd connection, const FlowSalts& salts)>;
 
-  // A listening socket; `port` 0: any.
+  // A listening socket; port 0: any. Errors name transport.port.
   static Result<Fd> listen(const SocketAddress& address);
   // `strangers` counts the connections that were refused.
   static Result<std::unique_ptr<FlowListener>> create(Loop& loop, Fd listening, std::string rail,

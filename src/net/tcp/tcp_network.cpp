@@ -157,6 +157,24 @@ Status TcpNetwork::check(const TransportOptions& options) {
       .status();
 }
 
+std::vector<Status> TcpNetwork::find_port_faults(const TransportOptions& options, size_t io_loops) {
+  if (options.tcp_port == 0) return {};
+  std::vector<Status> faults;
+  std::vector<std::unique_ptr<ListeningRail>> held;  // two rails may have one address
+  for (size_t rail = 0; rail < options.rails.size(); ++rail) {
+    if (!find_rail(options, rail)) continue;
+    for (size_t loop = 0; loop < io_loops; ++loop) {
+      auto opened = listen_on(options, rail, loop);
+      if (opened) {
+        held.push_back(std::move(*opened));
+      } else {
+        faults.push_back(opened.status());
+      }
+    }
+  }
+  return faults;
+}
+
 std::unique_ptr<FlowChannels> TcpNetwork::channels(Loop& loop, uint16_t io_loop,
                                                    PacedTasks& /*paced*/,
                                                    std::atomic<uint64_t>& strangers) {

@@ -27,6 +27,7 @@ class TcpNetwork final : public FlowNetwork {
                                                    size_t io_loops);
   // Whether open() would find the rails, without listening anywhere.
   static Status check(const TransportOptions& options);
+  static std::vector<Status> find_port_faults(const TransportOptions& options, size_t io_loops);
 
   std::unique_ptr<FlowChannels> channels(Loop& loop, uint16_t io_loop, PacedTasks& paced,
                                          std::atomic<uint64_t>& strangers) override;

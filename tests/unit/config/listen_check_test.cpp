@@ -29,6 +29,13 @@ using ::testing::StartsWith;
 
 constexpr const char* kHere = "127.0.0.1";
 
+uint16_t port_of(const Fd& socket) {
+  sockaddr_storage bound{};
+  socklen_t bytes = sizeof(bound);
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &bytes);
+  return SocketAddress::from(reinterpret_cast<const sockaddr*>(&bound))->port();
+}
+
 class ListenCheckTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -47,10 +54,17 @@ class ListenCheckTest : public ::testing::Test {
     taken_ = Fd(::socket(address.get()->sa_family, SOCK_STREAM, 0));
     EXPECT_EQ(::bind(taken_.get(), address.get(), address.bytes()), 0);
     EXPECT_EQ(::listen(taken_.get(), 1), 0);
-    sockaddr_storage bound{};
-    socklen_t bytes = sizeof(bound);
-    ::getsockname(taken_.get(), reinterpret_cast<sockaddr*>(&bound), &bytes);
-    return SocketAddress::from(reinterpret_cast<const sockaddr*>(&bound))->port();
+    return port_of(taken_);
+  }
+
+  // A port that others may listen at, and that the kernel gives nobody until the test ends.
+  uint16_t reserve_port() {
+    const SocketAddress address = *SocketAddress::parse(kHere, 0);
+    taken_ = Fd(::socket(AF_INET, SOCK_STREAM, 0));
+    const int on = 1;
+    ::setsockopt(taken_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    EXPECT_EQ(::bind(taken_.get(), address.get(), address.bytes()), 0);
+    return port_of(taken_);
   }
 
   std::string folder_;
@@ -110,6 +124,13 @@ TEST_F(ListenCheckTest, LooksAtIpv6AsWell) {
   config_.control.port = take_port();
   config_.control.listen = "::";
   EXPECT_THAT(troubles(), ElementsAre(StartsWith("control.port: "))) << ":: takes IPv4 as well";
+}
+
+TEST_F(ListenCheckTest, HoldsThePortsThatItHasTried) {
+  config_.metrics.port = reserve_port();
+  const ListenCheck check = check_listening(config_, kHere);
+  EXPECT_THAT(check.troubles, IsEmpty());
+  EXPECT_THAT(troubles(), ElementsAre(StartsWith("metrics.port: ")));
 }
 
 TEST_F(ListenCheckTest, WhereADaemonAnswersItHasThePorts) {
