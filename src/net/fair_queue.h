@@ -15,7 +15,6 @@ namespace braid {
 class FairQueue {
  public:
   bool empty() const { return size_ == 0; }
-  size_t size() const { return size_; }
   // Whether there is a front(): not where all jobs with chunks were put aside.
   bool has_front() const { return jobs_.has_next(); }
   uint64_t bytes() const { return bytes_; }  // of all chunks

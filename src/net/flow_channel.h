@@ -50,16 +50,13 @@ class FlowChannelHandler {
                     std::span<const uint8_t> /*piece*/) {}
   // `was_dropped`: the answer of intake() was another one before the end, so the rest was not
   // taken.
-  virtual void on_message_taken(std::span<const uint8_t> /*header*/, uint32_t /*payload_bytes*/,
-                                bool /*was_dropped*/) {}
+  virtual void on_message_taken(std::span<const uint8_t> /*header*/, bool /*was_dropped*/) {}
 };
 
 // What a connection looks like to the kernel, where it is a TCP socket.
 struct SocketState {
-  uint64_t round_trip_ns = 0;         // the kernel's smoothed one
-  uint64_t bytes_per_second = 0;      // its delivery rate; 0: not known
-  uint64_t segments_resent = 0;       // since the connection was made
-  uint64_t unacknowledged_bytes = 0;  // handed to the kernel; the other side's has not got them
+  uint64_t round_trip_ns = 0;    // the kernel's smoothed one
+  uint64_t segments_resent = 0;  // since the connection was made
 };
 
 // One connection to another node, of one flow. One loop only. Closing breaks the connection for

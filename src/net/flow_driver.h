@@ -37,8 +37,6 @@ class FlowDriver {
   // There is something for before_round().
   void wake();
 
-  Loop& loop() { return loop_; }
-
  private:
   void drive();
   void drive_flow(Flow& flow);

@@ -96,8 +96,7 @@ void IncomingFlow::fold(std::span<const uint8_t> header, uint32_t offset,
   io_.sink.fold(from_, proto::chunk_header(header), offset, piece);
 }
 
-void IncomingFlow::on_message_taken(std::span<const uint8_t> header, uint32_t /*payload_bytes*/,
-                                    bool was_dropped) {
+void IncomingFlow::on_message_taken(std::span<const uint8_t> header, bool was_dropped) {
   if (is_closing() || state() == State::Failed) return;
   const proto::ChunkHeader parsed = proto::chunk_header(header);
   if (note(parsed) && !was_dropped) io_.sink.on_chunk_taken(from_, parsed);

@@ -29,7 +29,6 @@ class IncomingFlow final : public Flow {
                                               std::shared_ptr<RailNumbers> numbers);
   ~IncomingFlow() override;
 
-  NodeId from() const { return from_; }
   uint64_t bytes_received() const { return bytes_received_; }
   // Nothing has come for a while: a sender that closes it now loses nothing.
   bool is_idle() const;
@@ -41,8 +40,7 @@ class IncomingFlow final : public Flow {
   ChunkIntake intake(std::span<const uint8_t> header) override;
   void fold(std::span<const uint8_t> header, uint32_t offset,
             std::span<const uint8_t> piece) override;
-  void on_message_taken(std::span<const uint8_t> header, uint32_t payload_bytes,
-                        bool was_dropped) override;
+  void on_message_taken(std::span<const uint8_t> header, bool was_dropped) override;
   void after_progress() override;
   void on_failed() override { owner_.on_flow_failed(*this); }
 

@@ -18,10 +18,6 @@ namespace braid {
 // What carries flows where TCP alone does.
 enum class TcpTransport : uint8_t { Native, Ucx };
 
-constexpr const char* to_string(TcpTransport transport) {
-  return transport == TcpTransport::Native ? "native" : "ucx";
-}
-
 struct TransportOptions {
   std::vector<std::string> rails;  // network devices, e.g. {"eth0"}; "auto" was resolved by then
   std::vector<std::string> transports;  // {"tcp"}, or what else UCX may use (UCX_TLS)

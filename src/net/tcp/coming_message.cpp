@@ -68,7 +68,7 @@ void ComingMessage::end() {
   if (state == State::Whole) {
     handler_.on_message(header(), std::span(whole_).first(payload_bytes_), true);
   } else {
-    handler_.on_message_taken(header(), payload_bytes_, state == State::Drop);
+    handler_.on_message_taken(header(), state == State::Drop);
   }
 }
 

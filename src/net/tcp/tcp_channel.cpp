@@ -175,30 +175,27 @@ FlowChannel::SendResult TcpChannel::send(std::span<const uint8_t> header,
 
 bool TcpChannel::progress() {
   if (!is_connected_) return false;
-  const bool has_sent = flush();
-  return read() || has_sent;
+  flush();
+  return read();
 }
 
 void TcpChannel::on_sent(uint64_t token) {
   if (token != kGreetingToken) handler_->on_send_done(token, Status::ok());
 }
 
-// True: some was sent, and there may be more.
-bool TcpChannel::flush() {
-  if (outgoing_->empty() || is_full_) return false;
-  const auto outcome = outgoing_->flush(socket_.get(), *this);
-  switch (outcome) {
-    case SendQueue::Outcome::Empty:
-      return false;
-    case SendQueue::Outcome::Full:
+void TcpChannel::flush() {
+  if (outgoing_->empty() || is_full_) return;
+  switch (outgoing_->flush(socket_.get(), *this)) {
+    case OutgoingMessages::Outcome::Empty:
+      return;
+    case OutgoingMessages::Outcome::Full:
       is_full_ = true;
       poll_->change(UV_READABLE | UV_WRITABLE);
-      return false;
-    case SendQueue::Outcome::Failed:
+      return;
+    case OutgoingMessages::Outcome::Failed:
       fail(outgoing_->error());
-      return false;
+      return;
   }
-  return false;
 }
 
 // True: there may be more.

@@ -58,7 +58,7 @@ class TcpChannel final : public FlowChannel, private OutgoingMessages::Owner {
   void greet();
   void begin_sending(std::span<const uint8_t> greeting);
   void begin_reading();
-  bool flush();
+  void flush();
   bool read();
   bool read_answer();
   bool is_answer_right();
