@@ -17,6 +17,10 @@ constexpr double kRecentSeconds = 60;
 // A flow, or a node's rails, below this share of the others is slow.
 constexpr double kSlowShare = 0.5;
 constexpr size_t kSiblingsMin = 3;
+// A path loses packets if TCP has sent so many segments again between the looks, and in relation to
+// the bytes so many times as much as on most other flows of the link.
+constexpr uint64_t kResentMin = 3;
+constexpr double kResentOfOthers = 3;
 // Other jobs' bytes, in relation to this one's.
 constexpr double kCompetingShare = 0.2;
 // A daemon is starved where it waits for processors for longer than it runs, and for this share of
@@ -59,20 +63,55 @@ void add_lost(std::map<LinkKey, LostFlows>& lost, const NodeFacts::Flow& flow) {
 }
 
 struct SlowFlow {
-  std::string node;
+  const NodeFacts* node = nullptr;
+  const NodeFacts* earlier = nullptr;
   LinkKey link;
   FlowKey flow;
   double rate = 0;
-  double usual = 0;              // of its siblings
-  uint64_t replaced_ago_ns = 0;  // 0: it was never opened again for that
+  double usual = 0;  // of its siblings
   double share() const { return rate / usual; }
 };
 
-uint64_t replaced_ago_ns(const NodeFacts& node, const LinkKey& link, const FlowKey& flow) {
+const NodeFacts::Flow* find_flow(const NodeFacts& node, const LinkKey& link, const FlowKey& flow) {
   const auto found = std::ranges::find_if(node.flows, [&](const NodeFacts::Flow& one) {
     return LinkKey{one.peer, one.rail} == link && FlowKey{one.io_loop, one.flow} == flow;
   });
-  return found == node.flows.end() ? 0 : found->replaced_ago_ns;
+  return found == node.flows.end() ? nullptr : &*found;
+}
+
+struct Resent {
+  uint64_t segments = 0;
+  double bytes = 0;  // that the flow has sent meanwhile
+  double share() const { return static_cast<double>(segments) / std::max(bytes, 1.0); }
+};
+
+// What TCP has sent again of a flow between the looks; of a flow that was opened again, since then.
+Resent resent_of(const NodeFacts::Flow& now, const NodeFacts::Flow& then) {
+  const bool is_another = now.segments_resent < then.segments_resent;
+  return {now.segments_resent - (is_another ? 0 : then.segments_resent),
+          static_cast<double>(now.bytes_sent - std::min(now.bytes_sent, then.bytes_sent))};
+}
+
+// What TCP sent again, if that tells the flow from the others of its link; else empty.
+std::string losses_of(const SlowFlow& slow) {
+  Resent own;
+  std::vector<double> shares;
+  for (const NodeFacts::Flow& now : slow.node->flows) {
+    if (LinkKey{now.peer, now.rail} != slow.link) continue;
+    const FlowKey key{now.io_loop, now.flow};
+    const NodeFacts::Flow* then = find_flow(*slow.earlier, slow.link, key);
+    if (then == nullptr) continue;
+    const Resent resent = resent_of(now, *then);
+    shares.push_back(resent.share());
+    if (key == slow.flow) own = resent;
+  }
+  if (own.segments < kResentMin || own.share() < kResentOfOthers * median(std::move(shares)))
+    return {};
+  const uint64_t window_ns = slow.node->at_ns - std::min(slow.node->at_ns, slow.earlier->at_ns);
+  return fmt::format(
+      "; its path loses packets: within {} TCP sent {} segments again, more for each byte than on "
+      "most of its siblings",
+      format_time(to_seconds(window_ns)), own.segments);
 }
 
 // Slow at both looks.
@@ -86,7 +125,7 @@ void add_slow_flows(const NodeFacts& node, const NodeFacts& earlier, std::vector
       const auto then = known->second.find(flow);
       if (rate < kSlowShare * usual && then != known->second.end() &&
           then->second < kSlowShare * usual_before) {
-        slow.push_back({node.node, link, flow, rate, usual, replaced_ago_ns(node, link, flow)});
+        slow.push_back({&node, &earlier, link, flow, rate, usual});
       }
     }
   }
@@ -183,14 +222,17 @@ void find_slow_flows(const Evidence& evidence, Findings& findings) {
   }
   if (slow.empty()) return;
   const SlowFlow& worst = *std::ranges::min_element(slow, {}, &SlowFlow::share);
-  Finding finding{Cause::SlowFlow, {}, {}, evidence.exposed_seconds, worst.node, {}};
+  const NodeFacts& node = *worst.node;
+  const uint64_t replaced_ago_ns = find_flow(node, worst.link, worst.flow)->replaced_ago_ns;
+  Finding finding{Cause::SlowFlow, {}, {}, evidence.exposed_seconds, node.node, {}};
   finding.text = fmt::format(
-      "Flow {} of I/O loop {} from {} to {} over {} delivers {}, most of its siblings {}{}{}",
-      worst.flow.second, worst.flow.first, worst.node, worst.link.first, worst.link.second,
+      "Flow {} of I/O loop {} from {} to {} over {} delivers {}, most of its siblings {}{}{}{}",
+      worst.flow.second, worst.flow.first, node.node, worst.link.first, worst.link.second,
       format_rate(worst.rate), format_rate(worst.usual),
-      worst.replaced_ago_ns == 0 ? ""
-                                 : fmt::format("; it was opened again {} ago, on another port",
-                                               format_time(to_seconds(worst.replaced_ago_ns))),
+      replaced_ago_ns == 0 ? ""
+                           : fmt::format("; it was opened again {} ago, on another port",
+                                         format_time(to_seconds(replaced_ago_ns))),
+      losses_of(worst),
       slow.size() == 1 ? "" : fmt::format("; {} more flows of the job are slow", slow.size() - 1));
   finding.advice =
       "it gets fewer chunks than the others, and is opened again on another port if it stays slow";

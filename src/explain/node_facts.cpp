@@ -24,8 +24,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Work, rank, work, tol
                                                 input_wait_seconds, planned_seconds,
                                                 makespan_seconds, bound_seconds, items, items_more)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeFacts::Flow, peer, io_loop, flow, rail, state,
-                                                bytes_sent, bytes_per_second, failures, error,
-                                                failed_ago_ns, replaced_ago_ns)
+                                                bytes_sent, bytes_per_second, segments_resent,
+                                                failures, error, failed_ago_ns, replaced_ago_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     NodeFacts, node, at_ns, world_size, epoch, address, ranks, pids, planned_bytes, planner,
     last_step_ago_ns, steps, not_finite, operations_pending, pending, messages_pending, messages,

@@ -100,7 +100,8 @@ struct NodeFacts {
     std::string rail;
     std::string state;  // "open", "opening", "failed"
     uint64_t bytes_sent = 0;
-    double bytes_per_second = 0;  // 0: not known
+    double bytes_per_second = 0;   // 0: not known
+    uint64_t segments_resent = 0;  // by TCP, of a native flow, since it was opened
     uint64_t failures = 0;
     std::string error;             // of the last failure
     uint64_t failed_ago_ns = 0;    // 0: never, as the next one

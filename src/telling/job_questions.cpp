@@ -32,6 +32,7 @@ NodeFacts::Flow flow_facts(const FlowStatus& flow) {
   facts.state = flow.state;
   facts.bytes_sent = flow.bytes_sent;
   facts.bytes_per_second = flow.bytes_per_second;
+  facts.segments_resent = flow.segments_resent;
   facts.failures = flow.failures;
   facts.error = flow.error;
   facts.failed_ago_ns = flow.failed_ago_ns;

@@ -84,6 +84,48 @@ TEST(ExplainNetwork, ASlowFlowThatWasOpenedAgainIsSaidToBe) {
               HasSubstr("0.4 Gbit/s; it was opened again 12 s ago, on another port"));
 }
 
+// One flow of b is slow; between the looks, which are 2 s apart, TCP has sent so many segments
+// again on it and on each of the others.
+std::string slow_flow_that_lost(uint64_t own, uint64_t others) {
+  ExplainedJob job = with_flows(8, 50);
+  job.change_both(1, [](NodeFacts& node) {
+    node.flows[5].bytes_per_second /= 3;
+    for (NodeFacts::Flow& flow : node.flows) flow.segments_resent = 70;
+  });
+  for (NodeFacts::Flow& flow : job.node(1).flows) {
+    flow.bytes_sent += 30'000'000;
+    flow.segments_resent += others;
+  }
+  job.node(1).flows[5].bytes_sent -= 20'000'000;
+  job.node(1).flows[5].segments_resent = 70 + own;
+  return job.find(Cause::SlowFlow).text;
+}
+
+TEST(ExplainNetwork, ASlowFlowWhosePathLosesPacketsIsSaidTo) {
+  EXPECT_THAT(
+      slow_flow_that_lost(41, 0),
+      HasSubstr("0.4 Gbit/s; its path loses packets: within 2.00 s TCP sent 41 segments again, "
+                "more for each byte than on most of its siblings"));
+  EXPECT_THAT(slow_flow_that_lost(41, 20), HasSubstr("TCP sent 41 segments again"))
+      << "in relation to the bytes six times as many";
+}
+
+TEST(ExplainNetwork, LossesThatAreNotTheSlowFlowsOwnExplainNothing) {
+  EXPECT_THAT(slow_flow_that_lost(0, 0), Not(HasSubstr("packets")));
+  EXPECT_THAT(slow_flow_that_lost(2, 0), Not(HasSubstr("packets"))) << "too few";
+  EXPECT_THAT(slow_flow_that_lost(41, 82), Not(HasSubstr("packets"))) << "the rail is full";
+}
+
+TEST(ExplainNetwork, LossesOfASlowFlowThatWasOpenedAgainCountFromThenOn) {
+  ExplainedJob job = with_flows(8, 50);
+  job.change_both(1, [](NodeFacts& node) {
+    node.flows[5].bytes_per_second /= 3;
+    node.flows[5].segments_resent = 900;
+  });
+  job.node(1).flows[5].segments_resent = 12;
+  EXPECT_THAT(job.find(Cause::SlowFlow).text, HasSubstr("TCP sent 12 segments again"));
+}
+
 TEST(ExplainNetwork, ASlowFlowThatCostsNothingIsNotSpokenOf) {
   ExplainedJob job;
   job.add_flows(8, kRate);

@@ -20,6 +20,7 @@ std::string array_of(const std::string& node) {
 TEST(NodeFacts, ArriveAsTheyWereTold) {
   ExplainedJob job(1, 2);
   job.add_flows(1, 3e6);
+  job.node(0).flows.front().segments_resent = 7;
   job.node(0).not_finite = {{1, 4, 2, 9, "fc.weight"}};
   job.node(0).rails_down = {"eth1"};
   job.node(0).processor_wait_ns = 17;
@@ -28,6 +29,7 @@ TEST(NodeFacts, ArriveAsTheyWereTold) {
   EXPECT_THAT(jobs.front().missing, ElementsAre("z"));
   const NodeFacts& told = jobs.front().nodes.front();
   EXPECT_EQ(to_json(told), to_json(job.node(0)));
+  EXPECT_EQ(told.flows.front().segments_resent, 7u);
   EXPECT_EQ(told.steps.back().backward_ns, job.node(0).steps.back().backward_ns);
 }
 
