@@ -66,16 +66,16 @@ std::string render_links(const DaemonStatus& status) {
 }
 
 // Where no duel is over yet there is nothing to say.
-std::string render_polling_of(const DaemonStatus::Job& job) {
-  const DaemonStatus::PollingFound& found = job.polling;
+std::string render_duel(const DaemonStatus::DuelFound& found, std::string_view rival,
+                        std::string_view if_it_pays, std::string_view if_not) {
   if (found.duels == 0 || found.gain <= 0) return {};
   const double percent = 100 * (1 - 1 / found.gain);
   const std::string effect =
-      std::abs(percent) < 0.5 ? "polling makes no difference"
-                              : fmt::format("polling makes operations {:.0f} % {}",
-                                            std::abs(percent), percent > 0 ? "shorter" : "longer");
-  return fmt::format("  {}, so threads that wait {} ({} {})\n", effect,
-                     found.pays ? "poll" : "sleep", found.duels,
+      std::abs(percent) < 0.5 ? "no difference"
+                              : fmt::format("operations {:.0f} % {}", std::abs(percent),
+                                            percent > 0 ? "shorter" : "longer");
+  return fmt::format("  {} makes {}, so {} ({} {})\n", rival, effect,
+                     found.pays ? if_it_pays : if_not, found.duels,
                      found.duels == 1 ? "duel" : "duels");
 }
 
@@ -102,7 +102,10 @@ std::string render_members(const DaemonStatus::Job& job) {
   out +=
       fmt::format("  memory for results: {}, {} in use\n", format_amount(job.result_memory_bytes),
                   format_amount(job.result_memory_used_bytes));
-  return out + render_polling_of(job);
+  return out +
+         render_duel(job.polling, "polling", "threads that wait poll", "threads that wait sleep") +
+         render_duel(job.few_flows, "one flow for each rail", "no other is used",
+                     "all flows are used");
 }
 
 std::string render_jobs(const DaemonStatus& status) {

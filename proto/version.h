@@ -9,6 +9,6 @@ namespace braid::proto {
 // misread a new one.
 inline constexpr uint32_t kClientProtocolVersion = 8;
 // Daemon ↔ daemon: the control connection and the chunks.
-inline constexpr uint32_t kControlProtocolVersion = 18;
+inline constexpr uint32_t kControlProtocolVersion = 19;
 
 }  // namespace braid::proto

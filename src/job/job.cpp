@@ -108,7 +108,8 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
                 return services_.control_plane.send(coordinator_.id, message);
               },
               [this](const TransferSettings& settings) {
-                services_.engines.limit_job(membership_.key, share_of(settings, membership_));
+                planned_share_ = share_of(settings, membership_);
+                share_links();
               },
               [this](uint32_t flows) { add_flows(services_.transport, membership_, flows); },
               [this](const PlanSet& set) { return set_memory_.make(set); },
@@ -125,7 +126,17 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       arena_memory_(
           *services_.user_work, user_, [this] { return arenas_of(sessions_); },
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
-      polling_(services_.control_plane, services_.engines.polling_jobs(), membership_, sessions_),
+      polling_(services_.engines.polling_jobs(), sessions_),
+      duels_(services_.control_plane, membership_,
+             {{{[this] { return polling_.is_adaptive(); },
+                [this](bool polls) { polling_.poll(polls); }},
+               // Of planned tensors the tuner tries flows.
+               {[this] { return services_.tries_few_flows && plans_.is_empty(); },
+                [this](bool few) {
+                  has_few_flows_ = few;
+                  share_links();
+                }}}}),
+      planned_share_{0, {0, 0, membership_.weight}},
       deadline_timer_(services.loop),
       verdict_timer_(services.loop),
       memory_rounds_(services.loop) {
@@ -154,7 +165,7 @@ void Job::begin() {
   auto tables =
       make_tables(services_, membership_, sessions_,
                   {observer_, reach_, coordinator_, [this](const Status& status) { check(status); },
-                   [this](uint64_t now_ns) { polling_.on_operation(now_ns); }, numbers_});
+                   [this](uint64_t now_ns) { duels_.on_operation(now_ns); }, numbers_});
   if (!tables) return fail(tables.status());
   memory_ = std::move(tables->memory);
   operations_ = std::move(tables->operations);
@@ -173,9 +184,14 @@ void Job::begin() {
   services_.engines.begin_job(
       membership_.key, *messages_,
       [this](NodeId from, const Status& room) { on_overrun(from, room); }, buffers);
-  if (membership_.weight != 1)
-    services_.engines.limit_job(membership_.key, {0, {0, 0, membership_.weight}});
+  if (membership_.weight != 1) share_links();
   reach();
+}
+
+void Job::share_links() {
+  JobShare share = planned_share_;
+  if (has_few_flows_ && share.link.flows == 0) share.link.flows = services_.rails;
+  services_.engines.limit_job(membership_.key, share);
 }
 
 void Job::reach() {

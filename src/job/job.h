@@ -16,6 +16,7 @@
 #include "control/control_plane.h"
 #include "coordinator/membership.h"
 #include "job/arena_memory.h"
+#include "job/job_duels.h"
 #include "job/job_polling.h"
 #include "job/job_progress.h"
 #include "job/job_services.h"
@@ -131,8 +132,8 @@ class Job final {
   void look_at_arenas() {
     if (!is_closed()) arena_memory_.look();
   }
-  JobPolling& polling() { return polling_; }
-  const JobPolling& polling() const { return polling_; }
+  JobDuels& duels() { return duels_; }
+  const JobDuels& duels() const { return duels_; }
   uint64_t planned_bytes() const { return numbers_->planned_bytes.get(); }  // of the largest set
   size_t operations_pending() const {
     return operations_ == nullptr ? 0 : operations_->pending() + messages_->unfinished();
@@ -143,6 +144,7 @@ class Job final {
 
   size_t place_of(NodeId node) const;  // in the ring; its size: it is no member
   void watch_deadlines();
+  void share_links();
   Status submit_planned(Submission& submission, uint64_t plan_set);
   // There is no room for the parts of small all-reduces that came from there; `room` ok: they are
   // more than an honest node can have in flight.
@@ -177,6 +179,9 @@ class Job final {
   NodeReach reach_;
   ArenaMemory arena_memory_;
   JobPolling polling_;
+  JobDuels duels_;
+  JobShare planned_share_;  // by its plans
+  bool has_few_flows_ = false;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
   // Local ranks that have left while submissions are kept back, and why in their own words.
   std::vector<std::pair<uint32_t, std::string>> leavers_;

@@ -12,6 +12,16 @@
 #include "messages/rank_message.h"
 
 namespace braid {
+namespace {
+
+// What is pinned stays, and fewer than one for each rail there cannot be.
+bool may_try_few_flows(const TuningOptions& tuning) {
+  return tuning.is_on && tuning.defaults.flows > tuning.rails &&
+         std::ranges::find(tuning.pinned, "flows_per_link") == tuning.pinned.end();
+}
+
+}  // namespace
+
 JobManager::JobManager(Loop& loop, const Clock& clock, JobManagerOptions options)
     : loop_(loop),
       clock_(clock),
@@ -33,6 +43,8 @@ JobManager::~JobManager() {
 void JobManager::set_services(JobServices services) {
   services_ = std::make_unique<JobServices>(std::move(services));
   services_->progress_seconds = &options_.progress_seconds;
+  services_->rails = options_.planning.tuning.rails;
+  services_->tries_few_flows = may_try_few_flows(options_.planning.tuning);
   maker_ = options_.planning.worker != nullptr ? options_.planning.worker : &services_->worker;
   user_work_ = std::make_unique<UserWork>(loop_, *maker_);
   services_->user_work = user_work_.get();
@@ -202,9 +214,9 @@ bool JobManager::on_job_message(const Peer& from, const proto::ControlMessage& m
       if (Job* job = find_job_of(from, message.body_as_PlanVerdict()->job_key(), message))
         job->on_plan_verdict(*message.body_as_PlanVerdict());
       return true;
-    case proto::ControlBody::PollingSwitch:
-      if (Job* job = find_job_of(from, message.body_as_PollingSwitch()->job_key(), message))
-        job->polling().on_switch(*message.body_as_PollingSwitch());
+    case proto::ControlBody::DuelSwitch:
+      if (Job* job = find_job_of(from, message.body_as_DuelSwitch()->job_key(), message))
+        job->duels().on_switch(*message.body_as_DuelSwitch());
       return true;
     case proto::ControlBody::RankHasLeft:
       on_rank_has_left(from, message);

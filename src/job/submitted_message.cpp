@@ -2,6 +2,7 @@
 #include "job/submitted_message.h"
 
 #include "base/checked.h"
+#include "proto/types.h"
 
 namespace braid {
 namespace {

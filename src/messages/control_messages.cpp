@@ -102,10 +102,10 @@ ControlBuffer make_operation_ready(const OperationKey& key, const Signature& sig
   return finish_control_message(std::move(builder), body);
 }
 
-ControlBuffer make_polling_switch(uint64_t job_key, bool polls, bool pays, double gain,
-                                  uint32_t duels) {
+ControlBuffer make_duel_switch(uint64_t job_key, const DuelNews& news) {
   ControlBuffer builder;
-  const auto body = proto::CreatePollingSwitch(builder, job_key, polls, pays, gain, duels);
+  const auto body = proto::CreateDuelSwitch(builder, job_key, news.subject, news.rival, news.pays,
+                                            news.gain, news.duels);
   return finish_control_message(std::move(builder), body);
 }
 

@@ -62,8 +62,15 @@ ControlBuffer make_job_failed(uint64_t job_key, const std::string& name, const S
                               const JobOwner& owner = {});
 ControlBuffer make_job_ended(uint64_t job_key);
 ControlBuffer make_operation_ready(const OperationKey& key, const Signature& signature);
-ControlBuffer make_polling_switch(uint64_t job_key, bool polls, bool pays, double gain,
-                                  uint32_t duels);
+// What a job's duel says: see DuelSwitch.
+struct DuelNews {
+  proto::DuelSubject subject = proto::DuelSubject::Polling;
+  bool rival = false;
+  bool pays = false;
+  double gain = 0;
+  uint32_t duels = 0;
+};
+ControlBuffer make_duel_switch(uint64_t job_key, const DuelNews& news);
 ControlBuffer make_operation_query(const OperationKey& key);
 ControlBuffer make_operation_report(const OperationKey& key,
                                     std::span<const uint32_t> missing_ranks,

@@ -18,13 +18,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::LocalRank, rank, p
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Work, rank, work, updates,
                                                 interval_seconds, seconds, wait_seconds,
                                                 planned_seconds, makespan_seconds, bound_seconds)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::PollingFound, pays, gain, duels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::DuelFound, pays, gain, duels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, state, world_size,
                                                 weight, nodes, local_ranks, operations_done,
                                                 steps_done, operations_pending, bytes,
                                                 arena_memory_bytes, result_memory_bytes,
                                                 result_memory_used_bytes, planned_steps,
-                                                step_seconds, exposed_seconds, work, polling)
+                                                step_seconds, exposed_seconds, work, polling, few_flows)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Polling, mode, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Processor, seconds, wait_seconds)

@@ -62,10 +62,10 @@ struct DaemonStatus {
     double makespan_seconds = 0;
     double bound_seconds = 0;
   };
-  // What a job's duels between sleeping and polling have found, if node.polling is adaptive.
-  struct PollingFound {
-    bool pays = false;
-    double gain = 0;  // seconds of sleeping / seconds of polling, in the last duel
+  // What a job's duels between its usual way and a rival have found.
+  struct DuelFound {
+    bool pays = false;  // the rival
+    double gain = 0;    // the usual way's seconds / the rival's, in the last duel
     uint32_t duels = 0;
   };
   struct Job {
@@ -88,7 +88,8 @@ struct DaemonStatus {
     double step_seconds = 0;     // that these steps took, together
     double exposed_seconds = 0;  // of it, what trainers waited
     std::vector<Work> work = {};
-    PollingFound polling = {};
+    DuelFound polling = {};    // before a sleep, if node.polling is adaptive
+    DuelFound few_flows = {};  // one for each rail, for what is not planned
   };
   struct Peer {
     std::string name;

@@ -4,6 +4,14 @@
 #include <nlohmann/json.hpp>
 
 namespace braid {
+namespace {
+
+DaemonStatus::DuelFound found_of(const Job& job, proto::DuelSubject subject) {
+  const OperationDuel::Finding& finding = job.duels().finding(subject);
+  return {finding.pays, finding.gain, finding.duels};
+}
+
+}  // namespace
 
 DaemonStatus::Job job_status(const Job& job) {
   const Membership& membership = job.membership();
@@ -28,8 +36,8 @@ DaemonStatus::Job job_status(const Job& job) {
                            load.wait_seconds, load.planned_seconds, load.makespan_seconds,
                            load.bound_seconds});
   }
-  const PollingDuel::Finding& polling = job.polling().finding();
-  status.polling = {polling.pays, polling.gain, polling.duels};
+  status.polling = found_of(job, proto::DuelSubject::Polling);
+  status.few_flows = found_of(job, proto::DuelSubject::Flows);
   if (job.operations() == nullptr) return status;
   status.operations_done = job.operations()->log().operations_done();
   status.steps_done = job.operations()->log().steps_done();

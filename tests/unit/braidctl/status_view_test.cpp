@@ -65,7 +65,7 @@ TEST(RenderStatus, ShowsABusyNode) {
 
 TEST(RenderStatus, SaysWhatPollingDoesToAJob) {
   DaemonStatus status = busy_node();
-  const auto says = [&](const DaemonStatus::PollingFound& found, const std::string& line) {
+  const auto says = [&](const DaemonStatus::DuelFound& found, const std::string& line) {
     status.jobs[0].polling = found;
     EXPECT_TRUE(render_status(status).ends_with(line)) << render_status(status);
   };
@@ -75,6 +75,19 @@ TEST(RenderStatus, SaysWhatPollingDoesToAJob) {
   says({false, 0.8, 3},
        "  polling makes operations 25 % longer, so threads that wait sleep (3 duels)\n");
   says({false, 1.001, 2}, "  polling makes no difference, so threads that wait sleep (2 duels)\n");
+}
+
+TEST(RenderStatus, SaysWhatFewFlowsDoToAJob) {
+  DaemonStatus status = busy_node();
+  const auto says = [&](const DaemonStatus::DuelFound& found, const std::string& line) {
+    status.jobs[0].few_flows = found;
+    EXPECT_TRUE(render_status(status).ends_with(line)) << render_status(status);
+  };
+  says({false, 0, 0}, "in use\n");
+  says({true, 1.25, 2},
+       "  one flow for each rail makes operations 20 % shorter, so no other is used (2 duels)\n");
+  says({false, 0.5, 1},
+       "  one flow for each rail makes operations 100 % longer, so all flows are used (1 duel)\n");
 }
 
 TEST(RenderStatus, ShowsAnIdleNode) {

@@ -6,22 +6,23 @@
 namespace braid {
 namespace {
 
-using testing::JobManagerTest;
-
-class JobManagerPollingTest : public JobManagerTest {
+class JobManagerPollingTest : public testing::JobManagerTest {
  protected:
-  DaemonStatus::PollingFound found() { return statuses().at(0).polling; }
+  static ControlBuffer switched(bool polls, bool pays, double gain, uint32_t duels) {
+    return make_duel_switch(kKey, {proto::DuelSubject::Polling, polls, pays, gain, duels});
+  }
+  DaemonStatus::DuelFound found() { return statuses().at(0).polling; }
 };
 
 TEST_F(JobManagerPollingTest, TheCoordinatorSaysWhenThreadsPoll) {
   open_with_b();
   EXPECT_FALSE(trainers_[0]->may_poll());
   EXPECT_FALSE(engines_->polling_jobs()->has_any());
-  hear(b_, make_polling_switch(kKey, true, false, 0, 0));
+  hear(b_, switched(true, false, 0, 0));
   EXPECT_TRUE(trainers_[0]->may_poll());
   EXPECT_TRUE(engines_->polling_jobs()->has_any());
   EXPECT_EQ(found().duels, 0u);
-  hear(b_, make_polling_switch(kKey, false, false, 0.5, 1));
+  hear(b_, switched(false, false, 0.5, 1));
   EXPECT_FALSE(trainers_[0]->may_poll());
   EXPECT_FALSE(engines_->polling_jobs()->has_any());
   EXPECT_FALSE(found().pays);
@@ -31,8 +32,8 @@ TEST_F(JobManagerPollingTest, TheCoordinatorSaysWhenThreadsPoll) {
 
 TEST_F(JobManagerPollingTest, AJobThatIsOverPollsNoMore) {
   open_with_b();
-  hear(b_, make_polling_switch(kKey, true, true, 2, 1));
-  hear(b_, make_polling_switch(kKey, true, true, 2, 2));
+  hear(b_, switched(true, true, 2, 1));
+  hear(b_, switched(true, true, 2, 2));
   EXPECT_TRUE(engines_->polling_jobs()->has_any());
   end_job_of_b();
   EXPECT_FALSE(engines_->polling_jobs()->has_any());
@@ -42,9 +43,22 @@ TEST_F(JobManagerPollingTest, AGainThatIsNoneIsNotShown) {
   open_with_b();
   for (const double gain :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    hear(b_, make_polling_switch(kKey, false, false, gain, 1));
+    hear(b_, switched(false, false, gain, 1));
     EXPECT_EQ(found().gain, 0) << gain;
   }
+}
+
+TEST_F(JobManagerPollingTest, TheCoordinatorSaysWhenChunksTakeFewFlows) {
+  open_with_b();
+  const auto flows = [&](bool few, const DaemonStatus::DuelFound& said) {
+    hear(b_, make_duel_switch(
+                 kKey, {proto::DuelSubject::Flows, few, said.pays, said.gain, said.duels}));
+    EXPECT_FALSE(trainers_[0]->may_poll());
+    EXPECT_EQ(statuses().at(0).few_flows.duels, said.duels);
+    return transport_.limits.at(kKey).flows;
+  };
+  EXPECT_EQ(flows(true, {false, 0, 0}), 1u) << "one for each rail";
+  EXPECT_EQ(flows(false, {false, 0.5, 1}), 0u) << "as configured";
 }
 
 TEST_F(JobManagerPollingTest, ANodeThatLeadsFindsOutByTheJobsOperations) {

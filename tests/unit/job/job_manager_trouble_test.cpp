@@ -362,7 +362,7 @@ TEST_F(JobManagerTroubleTest, OnlyTheCoordinatorLeadsAJobAndOnlyMembersTakePart)
   expect_refused(make_job_ended(kKey));
   expect_refused(make_operation_query({kKey, 1, 1}));
   expect_refused(make_operation_ready({kKey, 1, 1}, {}));
-  expect_refused(make_polling_switch(kKey, true, true, 2, 1));
+  expect_refused(make_duel_switch(kKey, {proto::DuelSubject::Polling, true, true, 2, 1}));
   PlanProposal proposal;
   proposal.job_key = kKey;
   proposal.set = 1;

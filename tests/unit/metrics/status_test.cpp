@@ -90,7 +90,8 @@ TEST(DaemonStatus, HasTheDocumentedShape) {
               "work": [{"rank": 0, "work": "inverses", "updates": 9, "interval_seconds": 0.5,
                         "seconds": 0.25, "wait_seconds": 0.125, "planned_seconds": 0.375,
                         "makespan_seconds": 0.75, "bound_seconds": 0.625}],
-              "polling": {"pays": true, "gain": 1.5, "duels": 7}}],
+              "polling": {"pays": true, "gain": 1.5, "duels": 7},
+              "few_flows": {"pays": false, "gain": 0.5, "duels": 8}}],
     "jobs_hidden": 3,
     "peers": [{"name": "node-b", "address": "192.0.2.2", "port": 7410}],
     "counters": {"chunks_sent": 42}})"));

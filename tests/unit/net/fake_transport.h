@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -36,7 +37,7 @@ class FakeTransport final : public Transport {
   void add_flows(NodeId peer, uint32_t flows) override { added.emplace_back(peer, flows); }
   bool on_control_message(const Peer&, const proto::ControlMessage&) override { return false; }
   void on_peer_lost(NodeId peer) override { lost.push_back(peer); }
-  Links& links(size_t) override { return links_; }
+  Links& links(size_t io_loop) override { return io_loop == 0 ? first_links_ : links_; }
   void set_link_lost_callback(std::function<void(const Peer&, const Status&)>) override {}
   void close(std::function<void()> closed) override { loop_.defer(std::move(closed)); }
   std::string description() const override { return "no transport"; }
@@ -54,15 +55,26 @@ class FakeTransport final : public Transport {
   std::optional<std::unordered_set<NodeId>> used_links;  // once somebody has looked for idle ones
   bool has_idle_links = false;
   std::vector<std::pair<NodeId, uint32_t>> added;  // flows, of links
+  std::map<uint64_t, LinkLimits> limits;           // of jobs, on the first I/O loop
 
  private:
-  struct NoLinks final : Links {
+  struct NoLinks : Links {
     Link* find(NodeId) override { return nullptr; }
     void limit(uint64_t, const LinkLimits&) override {}
+  };
+  struct FirstLinks final : NoLinks {
+    explicit FirstLinks(FakeTransport& transport) : transport_(transport) {}
+    void limit(uint64_t job_key, const LinkLimits& limits) override {
+      transport_.limits[job_key] = limits;
+    }
+
+   private:
+    FakeTransport& transport_;
   };
 
   Loop& loop_;
   std::vector<OpenCallback> held_;
+  FirstLinks first_links_{*this};
   NoLinks links_;
 };
 

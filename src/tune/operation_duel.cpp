@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/polling_duel.h"
+#include "tune/operation_duel.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,15 +13,18 @@ constexpr uint32_t kTurnsPerRound = 4;
 
 }  // namespace
 
-PollingDuel::PollingDuel(size_t nodes) : turn_ns_(std::max(kTurnNsMin, nodes * kTurnNsPerNode)) {}
+OperationDuel::OperationDuel(size_t nodes) : turn_ns_(std::max(kTurnNsMin, nodes * kTurnNsPerNode)) {}
 
-bool PollingDuel::on_operation(uint64_t now_ns) {
-  if (to_settle_ > 0) {
-    --to_settle_;
-    turn_began_ns_ = now_ns;
-    return false;
+bool OperationDuel::on_operation(uint64_t now_ns) {
+  if (!is_settled(now_ns)) return false;
+  ++operations_;
+  if (is_too_late(now_ns)) {
+    gains_.assign(1, usual_seconds_ * operations_ /
+                         (static_cast<double>(now_ns - turn_began_ns_) * 1e-9));
+    end(now_ns);
+    return true;
   }
-  if (++operations_ < turn_operations_) return false;
+  if (operations_ < turn_operations_) return false;
   // A clock of coarse ticks may show none.
   const auto turn_ns = static_cast<double>(std::max<uint64_t>(1, now_ns - turn_began_ns_));
   const double seconds = turn_ns * 1e-9 / operations_;
@@ -30,28 +33,52 @@ bool PollingDuel::on_operation(uint64_t now_ns) {
   return is_on_ ? on_turn(seconds, now_ns) : on_watched(seconds, now_ns);
 }
 
-bool PollingDuel::on_watched(double seconds, uint64_t now_ns) {
+void OperationDuel::pass_over(uint64_t now_ns) {
+  operations_ = 0;
+  turn_began_ns_ = now_ns;
+}
+
+bool OperationDuel::is_settled(uint64_t now_ns) {
+  if (to_settle_ == 0) return true;
+  --to_settle_;
+  if (kSettleOperations - to_settle_ >= kSettleOperationsMin && now_ns - taken_ns_ >= turn_ns_)
+    to_settle_ = 0;
+  turn_began_ns_ = now_ns;
+  return false;
+}
+
+bool OperationDuel::is_too_late(uint64_t now_ns) const {
+  if (!is_on_ || !is_rivals_turn_) return false;
+  const double late_ns = static_cast<double>(now_ns - turn_began_ns_) -
+                         usual_seconds_ * 1e9 * static_cast<double>(operations_);
+  return late_ns > static_cast<double>(kLateNsMax) &&
+         late_ns > usual_seconds_ * 1e9 * static_cast<double>(turn_operations_) / 2;
+}
+
+bool OperationDuel::on_watched(double seconds, uint64_t now_ns) {
   if (has_other_pace(seconds)) pause_ns_ = pause_ns_min_;
   if (now_ns - ended_ns_ < pause_ns_) return false;
   return begin(seconds, now_ns);
 }
 
-bool PollingDuel::begin(double seconds, uint64_t now_ns) {
+bool OperationDuel::begin(double seconds, uint64_t now_ns) {
   const double wanted = static_cast<double>(turn_ns_) * 1e-9 / seconds;
-  turn_operations_ =
-      static_cast<uint32_t>(std::clamp<double>(wanted, kTurnOperationsMin, kTurnOperationsMax));
+  const double enough = static_cast<double>(kTurnNsEnough) * 1e-9 / seconds;
+  const double fewest = std::clamp<double>(enough, kTurnOperationsFew, kTurnOperationsMin);
+  turn_operations_ = static_cast<uint32_t>(std::clamp<double>(wanted, fewest, kTurnOperationsMax));
   is_on_ = true;
   began_ns_ = now_ns;
   turns_ = 0;
   gains_.clear();
-  return poll(false);
+  return take(false, now_ns);
 }
 
-bool PollingDuel::on_turn(double seconds, uint64_t now_ns) {
+bool OperationDuel::on_turn(double seconds, uint64_t now_ns) {
+  if (!is_rivals_turn_) usual_seconds_ = seconds;
   if (turns_ % 2 == 0) {
     first_of_pair_ = seconds;
   } else {
-    gains_.push_back(polls_ ? first_of_pair_ / seconds : seconds / first_of_pair_);
+    gains_.push_back(is_rivals_turn_ ? first_of_pair_ / seconds : seconds / first_of_pair_);
   }
   ++turns_;
   if (is_decided()) {
@@ -59,23 +86,23 @@ bool PollingDuel::on_turn(double seconds, uint64_t now_ns) {
     return true;
   }
   const uint32_t turn = turns_ % kTurnsPerRound;
-  return poll(turn == 1 || turn == 2);
+  return take(turn == 1 || turn == 2, now_ns);
 }
 
 // What is lost goes on to the end where that costs little: a duel that ends with a lost pair makes
 // the gain look smaller than it is.
-bool PollingDuel::is_decided() const {
+bool OperationDuel::is_decided() const {
   const size_t won = pairs_won();
   const bool is_lost = gains_.size() - won > kPairs - kPairsToWin;
   return won == kPairsToWin || gains_.size() == kPairs ||
          (is_lost && median_of(gains_) < kGainToGiveUp);
 }
 
-size_t PollingDuel::pairs_won() const {
+size_t OperationDuel::pairs_won() const {
   return static_cast<size_t>(std::ranges::count_if(gains_, [](double gain) { return gain > 1; }));
 }
 
-void PollingDuel::end(uint64_t now_ns) {
+void OperationDuel::end(uint64_t now_ns) {
   const bool paid = finding_.pays;
   finding_.gain = median_of(gains_);
   finding_.pays = pairs_won() == kPairsToWin && finding_.gain >= kGainToWin;
@@ -85,13 +112,14 @@ void PollingDuel::end(uint64_t now_ns) {
   pause_ns_ = std::max(doubled_ns, pause_ns_min_);
   ended_ns_ = now_ns;
   is_on_ = false;
+  operations_ = 0;
   paces_.clear();
   usual_pace_.reset();
   turns_apart_ = 0;
-  (void)poll(finding_.pays);
+  (void)take(finding_.pays, now_ns);
 }
 
-bool PollingDuel::has_other_pace(double seconds) {
+bool OperationDuel::has_other_pace(double seconds) {
   if (!usual_pace_) {
     paces_.push_back(seconds);
     if (paces_.size() == kTurnsOfChange) usual_pace_ = median_of(paces_);
@@ -110,10 +138,11 @@ bool PollingDuel::has_other_pace(double seconds) {
 }
 
 // True: that is another side.
-bool PollingDuel::poll(bool polls) {
-  if (polls == polls_) return false;
-  polls_ = polls;
+bool OperationDuel::take(bool rival, uint64_t now_ns) {
+  if (rival == is_rivals_turn_) return false;
+  is_rivals_turn_ = rival;
   to_settle_ = kSettleOperations;
+  taken_ns_ = now_ns;
   return true;
 }
 
