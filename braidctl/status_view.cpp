@@ -70,11 +70,12 @@ std::string render_duel(const DaemonStatus::DuelFound& found, std::string_view r
                         std::string_view if_it_pays, std::string_view if_not) {
   if (found.duels == 0 || found.gain <= 0) return {};
   const double percent = 100 * (1 - 1 / found.gain);
-  const std::string effect =
-      std::abs(percent) < 0.5 ? "no difference"
-                              : fmt::format("operations {:.0f} % {}", std::abs(percent),
-                                            percent > 0 ? "shorter" : "longer");
-  return fmt::format("  {} makes {}, so {} ({} {})\n", rival, effect,
+  const std::string effect = std::abs(percent) < 0.5
+                                 ? "no difference"
+                                 : fmt::format("operations {:.0f} % {}", std::abs(percent),
+                                               percent > 0 ? "shorter" : "longer");
+  return fmt::format("  {} makes {}, {} {} ({} {})\n", rival, effect,
+                     percent > 0.5 && !found.pays ? "but not clearly, so" : "so",
                      found.pays ? if_it_pays : if_not, found.duels,
                      found.duels == 1 ? "duel" : "duels");
 }

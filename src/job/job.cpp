@@ -128,14 +128,14 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
       polling_(services_.engines.polling_jobs(), sessions_),
       duels_(services_.control_plane, membership_,
-             {{{[this] { return polling_.is_adaptive(); },
-                [this](bool polls) { polling_.poll(polls); }},
-               // Of planned tensors the tuner tries flows.
-               {[this] { return services_.tries_few_flows && plans_.is_empty(); },
+             // Of planned tensors the tuner tries flows.
+             {{{[this] { return services_.tries_few_flows && plans_.is_empty(); },
                 [this](bool few) {
                   has_few_flows_ = few;
                   share_links();
-                }}}}),
+                }},
+               {[this] { return polling_.is_adaptive(); },
+                [this](bool polls) { polling_.poll(polls); }}}}),
       planned_share_{0, {0, 0, membership_.weight}},
       deadline_timer_(services.loop),
       verdict_timer_(services.loop),

@@ -47,9 +47,9 @@ void JobDuels::let_try(Side& side, uint64_t now_ns) {
 void JobDuels::tell(const Side& side, bool rival, const OperationDuel::Finding& found) {
   const auto subject = static_cast<proto::DuelSubject>(&side - sides_.data());
   // A node that cannot be told is lost, and the job with it.
-  (void)send_to_all(control_plane_, membership_.nodes,
-                    make_duel_switch(membership_.key,
-                                     {subject, rival, found.pays, found.gain, found.duels}));
+  (void)send_to_all(
+      control_plane_, membership_.nodes,
+      make_duel_switch(membership_.key, {subject, rival, found.pays, found.gain, found.duels}));
 }
 
 void JobDuels::on_switch(const proto::DuelSwitch& message) {

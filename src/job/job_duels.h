@@ -23,6 +23,7 @@ class JobDuels {
     // The job goes the rival's way on this node from now on, or the usual one.
     std::function<void(bool rival)> take;
   };
+  // By DuelSubject: those that come first are tried first.
   using Subjects = std::array<Subject, static_cast<size_t>(proto::DuelSubject::MAX) + 1>;
 
   // The first two outlive it.

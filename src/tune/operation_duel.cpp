@@ -13,14 +13,15 @@ constexpr uint32_t kTurnsPerRound = 4;
 
 }  // namespace
 
-OperationDuel::OperationDuel(size_t nodes) : turn_ns_(std::max(kTurnNsMin, nodes * kTurnNsPerNode)) {}
+OperationDuel::OperationDuel(size_t nodes)
+    : turn_ns_(std::max(kTurnNsMin, nodes * kTurnNsPerNode)) {}
 
 bool OperationDuel::on_operation(uint64_t now_ns) {
   if (!is_settled(now_ns)) return false;
   ++operations_;
   if (is_too_late(now_ns)) {
-    gains_.assign(1, usual_seconds_ * operations_ /
-                         (static_cast<double>(now_ns - turn_began_ns_) * 1e-9));
+    gains_.assign(
+        1, usual_seconds_ * operations_ / (static_cast<double>(now_ns - turn_began_ns_) * 1e-9));
     end(now_ns);
     return true;
   }
@@ -89,13 +90,26 @@ bool OperationDuel::on_turn(double seconds, uint64_t now_ns) {
   return take(turn == 1 || turn == 2, now_ns);
 }
 
-// What is lost goes on to the end where that costs little: a duel that ends with a lost pair makes
-// the gain look smaller than it is.
-bool OperationDuel::is_decided() const {
+bool OperationDuel::is_won() const {
   const size_t won = pairs_won();
-  const bool is_lost = gains_.size() - won > kPairs - kPairsToWin;
-  return won == kPairsToWin || gains_.size() == kPairs ||
-         (is_lost && median_of(gains_) < kGainToGiveUp);
+  const auto is_won_at = [&](const Stage& stage) {
+    return won >= stage.to_win && gains_.size() <= stage.pairs;
+  };
+  return std::ranges::any_of(kStages, is_won_at) && median_of(gains_) >= kGainToWin;
+}
+
+// What is lost goes on to the end of the stage where that costs little: a duel that ends with a
+// lost pair makes the gain look smaller than it is.
+bool OperationDuel::is_decided() const {
+  const size_t pairs = gains_.size();
+  if (pairs == 0) return false;
+  const size_t lost = pairs - pairs_won();
+  if (is_won() || pairs == kStages.back().pairs) return true;
+  const double gain = median_of(gains_);
+  if (lost > kStages[0].pairs - kStages[0].to_win && gain < kGainToGiveUp) return true;
+  const bool is_end_of_stage =
+      std::ranges::any_of(kStages, [&](const Stage& stage) { return stage.pairs == pairs; });
+  return is_end_of_stage && gain < kGainToWin;
 }
 
 size_t OperationDuel::pairs_won() const {
@@ -105,7 +119,7 @@ size_t OperationDuel::pairs_won() const {
 void OperationDuel::end(uint64_t now_ns) {
   const bool paid = finding_.pays;
   finding_.gain = median_of(gains_);
-  finding_.pays = pairs_won() == kPairsToWin && finding_.gain >= kGainToWin;
+  finding_.pays = is_won();
   ++finding_.duels;
   pause_ns_min_ = std::max(kPauseNsMin, kPausePerDuel * (now_ns - began_ns_));
   const uint64_t doubled_ns = finding_.pays == paid ? std::min(2 * pause_ns_, kPauseNsMax) : 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,9 +17,10 @@ namespace braid {
 //
 // Turns go usual, rival, rival, usual, so a load that grows or goes favours neither. All nodes of
 // the job change sides together. The rival holds only if it has won nearly all pairs of turns and
-// is quicker by more than noise; else the usual way goes on, as at the beginning. A turn of the
-// rival that takes far too long ends at once, and the duel with it: few flows may be several times
-// slower.
+// is quicker by more than noise; else the usual way goes on, as at the beginning. On a busy machine
+// a rival that is quicker wins fewer pairs: then the duel goes on for up to three times as many. A
+// turn of the rival that takes far too long ends at once, and the duel with it: few flows may be
+// several times slower.
 //
 // The next duel comes after a pause of 64 times the duel or more, which doubles while the verdict
 // stays the same, and is short again when operations have become slower or faster for long. So not
@@ -27,13 +29,18 @@ namespace braid {
 // No thread of its own: one caller at a time. Times are of any clock that only grows.
 class OperationDuel {
  public:
-  static constexpr size_t kPairs = 12;
-  static constexpr size_t kPairsToWin = 10;     // by chance alone: 2 % of all duels
-  static constexpr double kGainToWin = 1.03;    // median of the pairs
+  // Of so many pairs so many are to be won, which by chance alone happens in 2, 1 and 1 % of all
+  // duels. What is behind goes on only where the median of the pairs' gains is enough.
+  struct Stage {
+    size_t pairs;
+    size_t to_win;
+  };
+  static constexpr std::array<Stage, 3> kStages = {{{12, 10}, {24, 18}, {36, 26}}};
+  static constexpr double kGainToWin = 1.03;
   static constexpr double kGainToGiveUp = 0.9;  // a duel that is lost ends early
   static constexpr uint32_t kTurnOperationsMin = 64;
   static constexpr uint32_t kTurnOperationsMax = 4096;
-  static constexpr uint64_t kTurnNsMin = 10'000'000;
+  static constexpr uint64_t kTurnNsMin = 20'000'000;
   static constexpr uint64_t kTurnNsPerNode = 500'000;  // to tell all nodes costs, too
   // Where kTurnOperationsMin take longer, a turn has fewer.
   static constexpr uint64_t kTurnNsEnough = 1'000'000'000;
@@ -77,6 +84,7 @@ class OperationDuel {
   bool begin(double seconds, uint64_t now_ns);
   void end(uint64_t now_ns);
   bool is_too_late(uint64_t now_ns) const;
+  bool is_won() const;
   bool is_decided() const;
   size_t pairs_won() const;
   bool has_other_pace(double seconds);

@@ -86,6 +86,9 @@ TEST(RenderStatus, SaysWhatFewFlowsDoToAJob) {
   says({false, 0, 0}, "in use\n");
   says({true, 1.25, 2},
        "  one flow for each rail makes operations 20 % shorter, so no other is used (2 duels)\n");
+  says({false, 1.25, 1},
+       "  one flow for each rail makes operations 20 % shorter, but not clearly, so all flows are "
+       "used (1 duel)\n");
   says({false, 0.5, 1},
        "  one flow for each rail makes operations 100 % longer, so all flows are used (1 duel)\n");
 }

@@ -25,7 +25,7 @@ class JobDuelsTest : public testing::LoopTest {
     membership_.nodes = {{self_, {first_rank}}, {b_, {1 - first_rank}}};
     membership_.local_ranks = {first_rank};
     duels_.emplace(control_plane_, membership_,
-                   JobDuels::Subjects{subject(DuelSubject::Polling), subject(DuelSubject::Flows)});
+                   JobDuels::Subjects{subject(DuelSubject::Flows), subject(DuelSubject::Polling)});
   }
   JobDuels::Subject subject(DuelSubject which) {
     const auto i = static_cast<size_t>(which);
@@ -68,14 +68,14 @@ class JobDuelsTest : public testing::LoopTest {
 
 TEST_F(JobDuelsTest, EachSubjectIsDecidedByItself) {
   lead();
-  rival_percent_ = {150, 60};
+  rival_percent_ = {60, 150};
   EXPECT_FALSE(run_until_both_are_known()) << "one is tried at a time";
   EXPECT_FALSE(found(DuelSubject::Polling).pays);
   EXPECT_NEAR(found(DuelSubject::Polling).gain, 1 / 1.5, 0.01);
   EXPECT_TRUE(found(DuelSubject::Flows).pays);
   EXPECT_NEAR(found(DuelSubject::Flows).gain, 1 / 0.6, 0.01);
-  EXPECT_FALSE(is_rival_[0]);
-  EXPECT_TRUE(is_rival_[1]);
+  EXPECT_FALSE(is_rival_[1]);
+  EXPECT_TRUE(is_rival_[0]);
 }
 
 TEST_F(JobDuelsTest, AllNodesAreTold) {
@@ -92,7 +92,7 @@ TEST_F(JobDuelsTest, OnlyTheCoordinatorsNodeTries) {
 }
 
 TEST_F(JobDuelsTest, WhatMayNotBeTriedIsNot) {
-  may_try_ = {false, true};
+  may_try_ = {true, false};
   lead();
   while (found(DuelSubject::Flows).duels == 0) run_operation();
   EXPECT_EQ(found(DuelSubject::Polling), OperationDuel::Finding{});
@@ -100,16 +100,16 @@ TEST_F(JobDuelsTest, WhatMayNotBeTriedIsNot) {
 
 TEST_F(JobDuelsTest, ARivalThatMayNotBeTriedAnyMoreGivesWay) {
   lead();
-  rival_percent_ = {150, 60};
+  rival_percent_ = {60, 150};
   run_until_both_are_known();
-  ASSERT_TRUE(is_rival_[1]);
-  may_try_[1] = false;
+  ASSERT_TRUE(is_rival_[0]);
+  may_try_[0] = false;
   run_operation();
-  EXPECT_FALSE(is_rival_[1]);
+  EXPECT_FALSE(is_rival_[0]);
   EXPECT_EQ(found(DuelSubject::Flows), OperationDuel::Finding{});
-  may_try_[1] = true;
+  may_try_[0] = true;
   for (int i = 0; i < 100'000; ++i) run_operation();
-  EXPECT_FALSE(is_rival_[1]) << "for good";
+  EXPECT_FALSE(is_rival_[0]) << "for good";
 }
 
 TEST_F(JobDuelsTest, ASubjectThatThisVersionDoesNotKnowIsPassedOver) {

@@ -51,8 +51,8 @@ TEST_F(JobManagerPollingTest, AGainThatIsNoneIsNotShown) {
 TEST_F(JobManagerPollingTest, TheCoordinatorSaysWhenChunksTakeFewFlows) {
   open_with_b();
   const auto flows = [&](bool few, const DaemonStatus::DuelFound& said) {
-    hear(b_, make_duel_switch(
-                 kKey, {proto::DuelSubject::Flows, few, said.pays, said.gain, said.duels}));
+    hear(b_, make_duel_switch(kKey,
+                              {proto::DuelSubject::Flows, few, said.pays, said.gain, said.duels}));
     EXPECT_FALSE(trainers_[0]->may_poll());
     EXPECT_EQ(statuses().at(0).few_flows.duels, said.duels);
     return transport_.limits.at(kKey).flows;

@@ -46,7 +46,8 @@ DaemonStatus sample() {
                   2.5,
                   0.75,
                   {{0, "inverses", 9, 0.5, 0.25, 0.125, 0.375, 0.75, 0.625}},
-                  {true, 1.5, 7}}};
+                  {true, 1.5, 7},
+                  {false, 0.5, 8}}};
   status.jobs_hidden = 3;
   status.peers = {{"node-b", "192.0.2.2", 7410}};
   status.counters = {{"chunks_sent", 42}};

@@ -101,6 +101,32 @@ TEST(OperationDuel, HiccupsDoNotDecide) {
   EXPECT_TRUE(job.duel.finding().pays);
 }
 
+// As on a machine whose cores others use, too.
+std::function<uint64_t(uint64_t)> others_that_compute(uint32_t seed) {
+  // One turn in three is slow, whosever it is.
+  return [seed](uint64_t operation) {
+    const uint64_t block = operation / 200;
+    return (block * 2654435761U + seed) % 1'000 < 333 ? 60 * kUs : 0;
+  };
+}
+
+TEST(OperationDuel, OnABusyMachineItTakesLonger) {
+  uint32_t won = 0;
+  uint32_t chance = 0;
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    JobOnFakeClock quicker(100 * kUs, 75 * kUs);
+    quicker.noise_ns = others_that_compute(seed * 37);
+    quicker.run_duels(1);
+    won += quicker.duel.finding().pays ? 1 : 0;
+    JobOnFakeClock same(100 * kUs, 100 * kUs);
+    same.noise_ns = others_that_compute(seed * 37);
+    same.run_duels(1);
+    chance += same.duel.finding().pays ? 1 : 0;
+  }
+  EXPECT_GT(won, 40u);
+  EXPECT_LT(chance, 3u);
+}
+
 TEST(OperationDuel, ALoadThatGrowsFavoursNeitherSide) {
   JobOnFakeClock job(100 * kUs, 100 * kUs);
   job.noise_ns = [](uint64_t operation) { return operation * kUs / 100; };
