@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 from braid_build import BRAIDD, PATIENCE_S, braidctl, ran
-from real_cluster import Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
+from real_cluster import ALL_FLOWS, Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
 from silent_network import skip_without_packet_filter
 
 pytestmark = [needs_daemons, pytest.mark.sanitized]
@@ -127,7 +127,7 @@ def changed_on_the_way(node: Node, every: int) -> Iterator[subprocess.Popen]:
 @EACH
 def test_who_changes_bytes_changes_no_sum(encryption):
     settings = (NATIVE, f"transport.encryption={encryption}", f"transport.port={FLOWS_PORT}",
-                "transport.io_threads=1", "transport.flows_per_link=4", "debug.slow_flow_percent=0")  # fmt: skip
+                "transport.io_threads=1", "transport.flows_per_link=4", "debug.slow_flow_percent=0", ALL_FLOWS)  # fmt: skip
     with Cluster(2, settings) as cluster:
         victim, sender = cluster.nodes
         skip_without_packet_filter(victim)

@@ -8,6 +8,7 @@ import pytest
 from braid_build import IS_SANITIZED, ran
 from cluster_tool import CLUSTER
 from real_cluster import (
+    ALL_FLOWS,
     PEERS_WAIT,
     SUM_FOREVER,
     Cluster,
@@ -22,7 +23,7 @@ pytestmark = [needs_daemons, pytest.mark.sanitized, pytest.mark.transports]
 
 FLOWS = 6
 CONTROL_PORT = 7410
-SETTINGS = (f"transport.flows_per_link={FLOWS}", "collective.unit_bytes=256KiB")
+SETTINGS = (f"transport.flows_per_link={FLOWS}", "collective.unit_bytes=256KiB", ALL_FLOWS)
 # More than acknowledgements come to: there are chunks among them.
 UNREAD_BYTES = 20_000
 FOREVER = "sum_forever(open_job(), count=1_000_000)"

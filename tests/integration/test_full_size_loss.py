@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from braid_build import ran
-from real_cluster import Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
+from real_cluster import ALL_FLOWS, Cluster, Node, expect_to_go_on, needs_daemons, until, wait_until_running
 from second_rail import two_rail_cluster
 from silent_network import CONTROL_PORT, dropped, skip_without_packet_filter
 
@@ -16,6 +16,7 @@ SETTINGS = (
     "transport.flows_per_link=4",
     "collective.unit_bytes=256KiB",
     "collective.operation_timeout_ms=120000",
+    ALL_FLOWS,
 )
 FOREVER = "sum_forever(open_job(), count=200_000)"
 FULL_SIZE = "INPUT -p tcp -m length --length 1400:65535"

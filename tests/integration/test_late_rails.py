@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from braid_build import ran
-from real_cluster import Cluster, end_running, needs_daemons, until, wait_until_running
+from real_cluster import ALL_FLOWS, Cluster, end_running, needs_daemons, until, wait_until_running
 
 pytestmark = [needs_daemons, pytest.mark.transports]
 
@@ -25,7 +25,7 @@ def with_rails(command: list[str], rails: str) -> list[str]:
 @pytest.fixture
 def cabled() -> Iterator[Cluster]:
     """Two nodes with a second cable between them, which is plugged in on the first one only."""
-    settings = [f"transport.flows_per_link={FLOWS_PER_LINK}", "collective.unit_bytes=256KiB"]
+    settings = [f"transport.flows_per_link={FLOWS_PER_LINK}", "collective.unit_bytes=256KiB", ALL_FLOWS]
     with Cluster(2, settings) as cluster:
         first, second = cluster.nodes
         first.run(

@@ -9,6 +9,7 @@ import pytest
 from braid_build import braidctl
 from planned_training import ANY_GAIN
 from real_cluster import (
+    ALL_FLOWS,
     SUM_FOREVER,
     Node,
     Trainer,
@@ -266,7 +267,7 @@ time.sleep(600)
     until(lambda: of_job(node, SHOWN[3]) == {}, "the jobs are over")
 
 
-FLOW_SETTINGS = ("transport.flows_per_link=6", "collective.unit_bytes=256KiB", "debug.idle_link_seconds=1")
+FLOW_SETTINGS = ("transport.flows_per_link=6", "collective.unit_bytes=256KiB", "debug.idle_link_seconds=1", ALL_FLOWS)
 
 
 def wait_until_links_are_gone(cluster) -> None:

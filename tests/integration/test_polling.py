@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However loops and trainers wait (node.polling), operations end with the right sums, and status says what it costs."""
+"""However loops and trainers wait (node.polling), operations end with the right sums, and status says what it costs.
+
+What pays, polling and few flows, jobs find out by themselves.
+"""
 
 import pytest
 from real_cluster import SUM_FOREVER, braidctl, end_running, expect_to_go_on, needs_daemons, until, wait_until_running
@@ -33,9 +36,9 @@ def test_every_collective_in_every_mode(cluster_of, mode, io_threads):
             assert (sum(polls(node).values()) > 0) == (mode == "always")
 
 
-def found_on_all(cluster) -> list[dict]:
+def found_on_all(cluster, subject: str) -> list[dict]:
     """What every node says that the job's duels have found; empty: one of them says nothing yet."""
-    found = [node.status()["jobs"][0]["polling"] for node in cluster.nodes]
+    found = [node.status()["jobs"][0][subject] for node in cluster.nodes]
     return found if all(one["duels"] for one in found) else []
 
 
@@ -44,14 +47,41 @@ def test_a_job_finds_out_whether_polling_pays_and_all_nodes_say_what_it_found(cl
     cluster = cluster_of(2, "node.polling=adaptive")
     trainers = cluster.start(SMALL_SUMS_FOREVER)
     wait_until_running(trainers)
-    until(lambda: found_on_all(cluster), "a duel is over")
-    for node, found in zip(cluster.nodes, found_on_all(cluster), strict=True):
+    until(lambda: found_on_all(cluster, "polling"), "a duel is over")
+    for node, found in zip(cluster.nodes, found_on_all(cluster, "polling"), strict=True):
         assert found["gain"] > 0
         assert "so threads that wait" in braidctl(node.socket, "status").stdout
     # Whatever it found, it has tried both.
     assert sum(polls(cluster.nodes[0]).values()) > 0
     assert sum(polls(cluster.nodes[1]).values()) > 0
     expect_to_go_on(trainers)
+    end_running(trainers)
+    cluster.expect_healthy()
+
+
+@pytest.mark.sanitized
+def test_a_job_finds_out_whether_few_flows_pay_and_all_nodes_say_what_it_found(cluster_of):
+    cluster = cluster_of(2, "node.polling=off")
+    trainers = cluster.start(SMALL_SUMS_FOREVER)
+    wait_until_running(trainers)
+    until(lambda: found_on_all(cluster, "few_flows"), "a duel is over")
+    for node, found in zip(cluster.nodes, found_on_all(cluster, "few_flows"), strict=True):
+        assert found["gain"] > 0
+        assert "one flow for each rail makes" in braidctl(node.socket, "status").stdout
+    expect_to_go_on(trainers)
+    end_running(trainers)
+    cluster.expect_healthy()
+
+
+@pytest.mark.parametrize("setting", ["tune.mode=off", "debug.pin=[flows_per_link]", "transport.flows_per_link=1"])
+def test_where_flows_are_not_tuned_nobody_tries_few(cluster_of, setting):
+    cluster = cluster_of(2, "node.polling=off", setting)
+    trainers = cluster.start(SMALL_SUMS_FOREVER)
+    wait_until_running(trainers)
+    begun = cluster.nodes[0].status()["jobs"][0]["operations_done"]
+    until(lambda: cluster.nodes[0].status()["jobs"][0]["operations_done"] > begun + 4000, "time for duels")
+    for node in cluster.nodes:
+        assert node.status()["jobs"][0]["few_flows"] == {"pays": False, "gain": 0.0, "duels": 0}
     end_running(trainers)
     cluster.expect_healthy()
 

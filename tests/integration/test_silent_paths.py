@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 import pytest
-from real_cluster import Cluster, expect_to_go_on, needs_daemons, until, wait_until_running
+from real_cluster import ALL_FLOWS, Cluster, expect_to_go_on, needs_daemons, until, wait_until_running
 from second_rail import two_rail_cluster
 from silent_network import (
     all_flows_rules,
@@ -21,6 +21,7 @@ SETTINGS = (
     "transport.flows_per_link=8",
     "collective.unit_bytes=256KiB",
     "collective.operation_timeout_ms=60000",
+    ALL_FLOWS,
 )
 FOREVER = "sum_forever(open_job(), count=1_000_000)"
 
