@@ -57,10 +57,6 @@ Status why_link_lost(const std::string& job, const std::string& self, const Memb
                      node.peer.name, fmt::join(node.ranks, ", "), reason.message());
 }
 
-JobShare share_of(const TransferSettings& settings, const Membership& membership) {
-  return {settings.streams, {settings.flows, settings.window_bytes, membership.weight}};
-}
-
 Status why_unknown(const std::string& job, const Peer& from) {
   return make_status(StatusCode::Protocol,
                      "job '{}': node '{}' is ready for an operation of unknown kind", job,
@@ -100,6 +96,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
       sessions_(std::move(sessions)),
       user_(sessions_.empty() ? 0 : sessions_.front()->credentials().uid),
       numbers_(services_.board.add(membership_.name, membership_.local_ranks)),
+      flows_(services_, membership_),
       set_memory_(
           membership_.ring,
           [this] { return UserCharge(services_.quotas, user_, UserResource::ResultBytes); }),
@@ -107,10 +104,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
              {[this](ControlBuffer& message) {
                 return services_.control_plane.send(coordinator_.id, message);
               },
-              [this](const TransferSettings& settings) {
-                planned_share_ = share_of(settings, membership_);
-                share_links();
-              },
+              [this](const TransferSettings& settings) { flows_.plan(settings); },
               [this](uint32_t flows) { add_flows(services_.transport, membership_, flows); },
               [this](const PlanSet& set) { return set_memory_.make(set); },
               [this] {
@@ -128,15 +122,11 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
       polling_(services_.engines.polling_jobs(), sessions_),
       duels_(services_.control_plane, membership_,
-             // Of planned tensors the tuner tries flows.
+             // The tuner tries flows where there are planned tensors.
              {{{[this] { return services_.tries_few_flows && plans_.is_empty(); },
-                [this](bool few) {
-                  has_few_flows_ = few;
-                  share_links();
-                }},
+                [this](bool few) { flows_.use_few(few); }},
                {[this] { return polling_.is_adaptive(); },
                 [this](bool polls) { polling_.poll(polls); }}}}),
-      planned_share_{0, {0, 0, membership_.weight}},
       deadline_timer_(services.loop),
       verdict_timer_(services.loop),
       memory_rounds_(services.loop) {
@@ -184,14 +174,8 @@ void Job::begin() {
   services_.engines.begin_job(
       membership_.key, *messages_,
       [this](NodeId from, const Status& room) { on_overrun(from, room); }, buffers);
-  if (membership_.weight != 1) share_links();
+  flows_.begin();
   reach();
-}
-
-void Job::share_links() {
-  JobShare share = planned_share_;
-  if (has_few_flows_ && share.link.flows == 0) share.link.flows = services_.rails;
-  services_.engines.limit_job(membership_.key, share);
 }
 
 void Job::reach() {

@@ -17,6 +17,7 @@
 #include "coordinator/membership.h"
 #include "job/arena_memory.h"
 #include "job/job_duels.h"
+#include "job/job_flows.h"
 #include "job/job_polling.h"
 #include "job/job_progress.h"
 #include "job/job_services.h"
@@ -144,7 +145,6 @@ class Job final {
 
   size_t place_of(NodeId node) const;  // in the ring; its size: it is no member
   void watch_deadlines();
-  void share_links();
   Status submit_planned(Submission& submission, uint64_t plan_set);
   // There is no room for the parts of small all-reduces that came from there; `room` ok: they are
   // more than an honest node can have in flight.
@@ -173,6 +173,7 @@ class Job final {
   std::unique_ptr<OperationTable> operations_;
   std::unique_ptr<MessageTable> messages_;
   RegistrationQueue registrations_;
+  JobFlows flows_;
   const SetMemory set_memory_;
   PlanBook plans_;
   PlanObserver observer_;
@@ -180,8 +181,6 @@ class Job final {
   ArenaMemory arena_memory_;
   JobPolling polling_;
   JobDuels duels_;
-  JobShare planned_share_;  // by its plans
-  bool has_few_flows_ = false;
   std::optional<JobProgress> progress_;  // once it runs, on the node of rank 0
   // Local ranks that have left while submissions are kept back, and why in their own words.
   std::vector<std::pair<uint32_t, std::string>> leavers_;

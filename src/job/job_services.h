@@ -36,7 +36,7 @@ struct JobServices {
   std::shared_ptr<UserQuotas> quotas{};              // none: users are not told apart
   std::function<void()> on_job_closed{};             // may come from within a call into the job
   std::function<void(const Job&, const Status& reason)> on_job_failed{};  // as well, before that
-  UserWork* user_work = nullptr;               // that would hold up the loop
+  UserWork* user_work = nullptr;  // that would hold up the loop
   uint32_t rails = 1;
   bool tries_few_flows = false;  // of what is not planned, where rank 0 is here: one for each rail
   const uint32_t* progress_seconds = nullptr;  // see JobProgress; 0: never

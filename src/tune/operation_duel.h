@@ -29,8 +29,9 @@ namespace braid {
 // No thread of its own: one caller at a time. Times are of any clock that only grows.
 class OperationDuel {
  public:
-  // Of so many pairs so many are to be won, which by chance alone happens in 2, 1 and 1 % of all
-  // duels. What is behind goes on only where the median of the pairs' gains is enough.
+  // The rival has to win so many of so many pairs, which by chance alone happens in 2, 1 and 1 % of
+  // all duels. A duel goes on to the next stage only where the median of the pairs' gains is
+  // enough.
   struct Stage {
     size_t pairs;
     size_t to_win;

@@ -44,9 +44,9 @@ SANITIZER_REPORT = re.compile(
 )
 LOOP_HELD_UP = re.compile(r"loop '[^']+' was held up for .*")
 PR_SET_PDEATHSIG = 1
-# For daemons that stand still for a moment.
-# Tests of flows: no job tries few of them.
+# For tests of flows: no job tries few of them.
 ALL_FLOWS = "debug.pin=[flows_per_link]"
+# For daemons that stand still for a moment.
 PEERS_WAIT = "control.peer_timeout_ms=600000"
 # The flows' tests run once more over UCX (scripts/check.sh). They also pass if all is encrypted.
 TRANSPORT = {"ucx": ("transport.tcp=ucx",), "encrypted": ("transport.encryption=on",)}.get(
