@@ -127,7 +127,8 @@ def changed_on_the_way(node: Node, every: int) -> Iterator[subprocess.Popen]:
 @EACH
 def test_who_changes_bytes_changes_no_sum(encryption):
     settings = (NATIVE, f"transport.encryption={encryption}", f"transport.port={FLOWS_PORT}",
-                "transport.io_threads=1", "transport.flows_per_link=4", "debug.slow_flow_percent=0", ALL_FLOWS)  # fmt: skip
+                "transport.io_threads=1", "transport.flows_per_link=4", ALL_FLOWS,
+                "debug.slow_flow_percent=0")  # fmt: skip
     with Cluster(2, settings) as cluster:
         victim, sender = cluster.nodes
         skip_without_packet_filter(victim)
