@@ -24,7 +24,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Job, name, epoch, 
                                                 steps_done, operations_pending, bytes,
                                                 arena_memory_bytes, result_memory_bytes,
                                                 result_memory_used_bytes, planned_steps,
-                                                step_seconds, exposed_seconds, work, polling, few_flows)
+                                                step_seconds, exposed_seconds, work, polling,
+                                                few_flows)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Peer, name, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Polling, mode, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DaemonStatus::Processor, seconds, wait_seconds)
