@@ -192,7 +192,8 @@ constexpr std::array kKeys = {
            "native: the TCP port of flows, on each rail; each further I/O thread has the next one; "
            "0: ports that the kernel chooses."),
     number("transport.flows_per_link", BRAID_FIELD(transport.flows_per_link), 0, 128,
-           "Flows to each other node, per I/O thread; 0: four per core, 4 to 16."),
+           "Flows to each other node, per I/O thread; 0: four per core, 4 to 16. A job uses fewer "
+           "of them where its own operations are quicker so (tune.mode)."),
     number("transport.io_threads", BRAID_FIELD(transport.io_threads), 0, 64,
            "Threads that move and add gradients; 0: one per four cores. The same on all nodes."),
     bytes("transport.chunk_bytes", BRAID_FIELD(transport.chunk_bytes), 4 * kKiB,
