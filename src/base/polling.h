@@ -39,7 +39,7 @@ enum class PollOutcome : uint8_t {
   Displaced,  // another thread wanted the processor for long: it computes
 };
 
-// For how long one waiter may poll, where it pays (PollingDuel). Adaptive: 100 microseconds at a
+// For how long one waiter may poll, where it pays (OperationDuel). Adaptive: 100 microseconds at a
 // time, which is more than a
 // small all-reduce takes and costs what sleeping and waking cost a few times. Where that brings
 // nothing twice running, or somebody else needs the processor, it is not tried again for a pause

@@ -122,8 +122,7 @@ Job::Job(JobServices services, Membership membership, std::vector<Session*> sess
           [this](uint64_t bytes) { numbers_->arena_memory_bytes.set(bytes); }),
       polling_(services_.engines.polling_jobs(), sessions_),
       duels_(services_.control_plane, membership_,
-             // The tuner tries flows where there are planned tensors.
-             {{{[this] { return services_.tries_few_flows && plans_.is_empty(); },
+             {{{[this] { return flows_.may_try_few() && plans_.is_empty(); },
                 [this](bool few) { flows_.use_few(few); }},
                {[this] { return polling_.is_adaptive(); },
                 [this](bool polls) { polling_.poll(polls); }}}}),

@@ -76,6 +76,9 @@ class Job final {
   void on_query(const proto::OperationQuery& query);
   void on_plan_proposal(const proto::PlanProposal& proposal);
   void on_plan_verdict(const proto::PlanVerdict& verdict);
+  void on_duel_switch(const proto::DuelSwitch& message) {
+    if (is_running()) duels_.on_switch(message);
+  }
   void on_peer_lost(const Peer& peer, const Status& reason);
   // No data can be sent to the peer any more, although its control connection is up.
   void on_link_lost(const Peer& peer, const Status& reason);
@@ -133,7 +136,6 @@ class Job final {
   void look_at_arenas() {
     if (!is_closed()) arena_memory_.look();
   }
-  JobDuels& duels() { return duels_; }
   const JobDuels& duels() const { return duels_; }
   uint64_t planned_bytes() const { return numbers_->planned_bytes.get(); }  // of the largest set
   size_t operations_pending() const {

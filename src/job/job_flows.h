@@ -20,6 +20,8 @@ class JobFlows {
   }
   // 0: as configured.
   void plan(const TransferSettings& settings);
+  // Where no tensors are planned, whose flows the tuner tries.
+  bool may_try_few() const { return services_.tries_few_flows && membership_.ring->nodes > 1; }
   // One for each rail, unless a plan says how many.
   void use_few(bool few);
 

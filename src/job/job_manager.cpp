@@ -216,7 +216,7 @@ bool JobManager::on_job_message(const Peer& from, const proto::ControlMessage& m
       return true;
     case proto::ControlBody::DuelSwitch:
       if (Job* job = find_job_of(from, message.body_as_DuelSwitch()->job_key(), message))
-        job->duels().on_switch(*message.body_as_DuelSwitch());
+        job->on_duel_switch(*message.body_as_DuelSwitch());
       return true;
     case proto::ControlBody::RankHasLeft:
       on_rank_has_left(from, message);

@@ -73,17 +73,25 @@ def test_a_job_finds_out_whether_few_flows_pay_and_all_nodes_say_what_it_found(c
     cluster.expect_healthy()
 
 
+def expect_nobody_tries_few_flows(cluster, nodes: list[int]) -> None:
+    trainers = cluster.start(SMALL_SUMS_FOREVER, nodes=nodes)
+    wait_until_running(trainers)
+    first = cluster.nodes[nodes[0]]
+    begun = first.status()["jobs"][0]["operations_done"]
+    until(lambda: first.status()["jobs"][0]["operations_done"] > begun + 4000, "time for duels")
+    for node in nodes:
+        assert cluster.nodes[node].status()["jobs"][0]["few_flows"] == {"pays": False, "gain": 0.0, "duels": 0}
+    end_running(trainers)
+    cluster.expect_healthy(sorted(set(nodes)))
+
+
 @pytest.mark.parametrize("setting", ["tune.mode=off", "debug.pin=[flows_per_link]", "transport.flows_per_link=1"])
 def test_where_flows_are_not_tuned_nobody_tries_few(cluster_of, setting):
-    cluster = cluster_of(2, "node.polling=off", setting)
-    trainers = cluster.start(SMALL_SUMS_FOREVER)
-    wait_until_running(trainers)
-    begun = cluster.nodes[0].status()["jobs"][0]["operations_done"]
-    until(lambda: cluster.nodes[0].status()["jobs"][0]["operations_done"] > begun + 4000, "time for duels")
-    for node in cluster.nodes:
-        assert node.status()["jobs"][0]["few_flows"] == {"pays": False, "gain": 0.0, "duels": 0}
-    end_running(trainers)
-    cluster.expect_healthy()
+    expect_nobody_tries_few_flows(cluster_of(2, "node.polling=off", setting), [0, 1])
+
+
+def test_a_job_on_one_node_has_no_flows_to_try(cluster_of):
+    expect_nobody_tries_few_flows(cluster_of(2, "node.polling=off"), [0, 0])
 
 
 def test_where_rank_0_does_not_poll_nobody_tries(cluster_of):
