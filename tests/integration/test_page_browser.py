@@ -243,7 +243,8 @@ def test_a_job_on_real_daemons(cluster_of):
         assert browser.run("document.querySelector('#readiness').innerText") == "✓ ready"
         browser.run(link_of("real <b>job</b>") + ".click()")
         browser.until(f"{CELLS} === 3 * 5 && document.querySelectorAll('#groups tbody tr').length >= 1")
-        assert any(text.startswith("rank 2 node2") for text in browser.run(TEXTS))
+        # On a busy machine it may also be marked as late.
+        assert any(text.removeprefix("▲ ").startswith("rank 2 node2") for text in browser.run(TEXTS))
         browser.until("!document.querySelector('#spans-section').hidden")
         browser.run("document.querySelector('#spans-open summary').click()")
         browser.until("document.querySelectorAll('#spans svg rect').length > 0")
