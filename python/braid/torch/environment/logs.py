@@ -51,7 +51,7 @@ def announce(job: str, ranks: int, master_address: str) -> None:
     where = "within this node" if is_alone else f"between nodes, by the daemon at {master_address}"
     text = (
         f"braid carries job {job}: {ranks} rank{'' if ranks == 1 else 's'}, {where}; "
-        "send, recv and sparse tensors go over gloo"
+        "sparse tensors go over gloo"
     )
     if _log.isEnabledFor(logging.INFO):
         _log.info(text)
